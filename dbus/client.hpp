@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program sees of a running gpuhealthd. Blocking calls with a deadline; used by gpuhealthctl, and by the desktop and
+// exporter programs from their own loops.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "core/error.hpp"
+#include "core/event.hpp"
+#include "core/reading.hpp"
+#include "store/database.hpp"
+
+namespace gpuhealth::dbus {
+
+struct DeviceView {
+  std::string id;
+  std::string path;
+  std::string pci;
+  std::string name;  // empty when unknown
+  std::vector<std::string> other_names;
+  std::string vendor_id;  // "0x1002"
+  std::string device_id;
+  std::string subsystem_id;  // "0x1da2:0xe471" or empty
+  std::string driver;
+  std::string unique_id;
+  std::string vbios_version;
+  std::string family;
+  std::string gfx;
+  std::string runtime_status;  // "active", "suspended", …
+  std::string performance_level;
+  std::string power_profile;
+  std::string health;          // "ok", "info", "warning", "critical", "unknown"
+  std::map<std::string, std::string> firmware;
+  std::vector<std::string> throttle_reasons;
+  bool throttle_known = false;
+  std::vector<Reading> readings;
+  WallTime sampled;  // when the readings were taken
+};
+
+struct ManagerView {
+  std::string version;
+  std::string boot_id;
+  std::string kernel_release;
+  std::string store_problem;
+  std::string config_problem;
+  WallTime started;
+  std::uint64_t samples = 0;
+};
+
+class Client {
+ public:
+  // `address` empty: GPUHEALTH_BUS_ADDRESS if set, else the system bus. Error Unavailable when there is no bus or no daemon
+  // (bus activation is tried first).
+  static Result<Client> connect(const std::string& address = "", std::chrono::milliseconds deadline = std::chrono::seconds(5));
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  Result<ManagerView> manager();
+  Result<std::vector<DeviceView>> devices();
+  Result<std::vector<Condition>> conditions();  // open ones, worst first
+  Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
+  Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
+  Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);
+  Result<void> acknowledge(const std::string& condition_id);
+  Result<void> reload();
+
+  // Calls `on_change` after each signal that changes devices or conditions, until it returns false or the bus is lost.
+  Result<void> watch(std::chrono::milliseconds tick, const std::function<bool()>& on_change);
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpuhealth::dbus

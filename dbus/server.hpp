@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// org.gpuhealth1 on the system bus. The daemon pushes what it knows; the server answers from it, emits change signals, and
+// asks polkit before anything that changes something. Reconnects by itself when the bus dies.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/event.hpp"
+#include "core/reading.hpp"
+#include "core/sample.hpp"
+#include "store/database.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace gpuhealth::dbus {
+
+// What the daemon does when somebody asks. Each answer may come later, on the loop's thread.
+struct Requests {
+  std::function<void(store::HistoryQuery, std::function<void(Result<std::vector<store::HistoryPoint>>)>)> history;
+  std::function<void(WallTime since, WallTime until, std::uint32_t limit, std::function<void(Result<std::vector<Event>>)>)> events;
+  std::function<void(WallTime since, std::uint32_t limit, std::function<void(Result<std::vector<Condition>>)>)> past_conditions;
+  std::function<void(std::string condition_id, std::function<void(Result<void>)>)> acknowledge;  // polkit has said yes
+  std::function<void(std::function<void(Result<void>)>)> reload;                                 // likewise
+};
+
+struct ManagerState {
+  std::string version;
+  std::string boot_id;
+  std::string kernel_release;
+  std::string store_problem;   // empty when history works
+  std::string config_problem;  // empty when the last reload succeeded
+  WallTime started;
+  std::uint64_t samples = 0;   // since start
+};
+
+struct Address {
+  std::string value;  // empty: the system bus; else a D-Bus address, for tests and scripts/try
+};
+
+class Server {
+ public:
+  Server(boost::asio::io_context& io, Address address, Requests requests);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Connects and asks for the name; goes on trying in the background when there is no bus. A name that somebody else
+  // owns is reported through on_problem and tried again.
+  void start(std::function<void(Error)> on_problem);
+  [[nodiscard]] bool connected() const;
+
+  void set_manager(const ManagerState& state);
+  void set_device(const DeviceInfo& device);  // adds, or replaces what changed (InterfacesAdded / PropertiesChanged)
+  void set_sample(const Sample& sample);      // PropertiesChanged only for what is not a fluctuating number
+  void remove_device(const std::string& id);
+  void set_condition(const Condition& condition);  // raised and confirmed ones; also updates
+  void remove_condition(const std::string& id);    // cleared
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpuhealth::dbus

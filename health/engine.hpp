@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges samples: detectors say bad, good or unknown of one sample (and what came before it); the engine gives that a
+// life cycle. Pure: time comes with the sample, nothing is read, nothing is written.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/sample.hpp"
+#include "health/thresholds.hpp"
+
+namespace gpuhealth::health {
+
+enum class ChangeKind : std::uint8_t { Raised, Confirmed, Updated, Acknowledged, Cleared };
+
+struct Change {
+  ChangeKind kind{};
+  Condition condition;  // as it is after the change
+};
+
+// A device that the machine had, as history remembers it (store::KnownDevice without the store).
+struct RememberedDevice {
+  std::string id;
+  std::string label;
+  std::string last_boot_id;
+};
+
+class Engine {
+ public:
+  Engine(Thresholds thresholds, std::string boot_id);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  // Conditions that history holds as open. Those of this boot go on; of an earlier boot, those about a sample are cleared
+  // ("rebooted"), while gpu-missing stays until the device is back or acknowledged and forgotten.
+  std::vector<Change> restore(std::vector<Condition> open, Now now);
+
+  std::vector<Change> on_sample(const DeviceInfo& device, const Sample& sample);
+
+  // The devices that are there now, after discovery has settled, against those of the last boot.
+  std::vector<Change> on_inventory(std::span<const DeviceInfo> present, std::span<const RememberedDevice> remembered, Now now);
+  // A device vanished while running: its sample conditions end; an unexpected loss raises gpu-missing.
+  std::vector<Change> on_removed(const std::string& device, const std::string& label, bool expected, Now now);
+  // A read of this device does not return (stuck = true) or has returned.
+  std::vector<Change> on_stuck(const DeviceInfo& device, bool stuck, const std::string& what, Now now);
+
+  Result<Change> acknowledge(const std::string& condition_id, Now now);
+
+  void set_thresholds(Thresholds thresholds);
+  [[nodiscard]] std::vector<Condition> open() const;  // raised and confirmed, worst first
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What a single look says (gpuhealthctl inspect): conditions that are bad in this sample, in state Raised.
+std::vector<Condition> judge_once(const DeviceInfo& device, const Sample& sample, const Thresholds& thresholds);
+
+}  // namespace gpuhealth::health

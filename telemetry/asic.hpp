@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ASIC a PCI id is, and what its products are called. libdrm's amdgpu.ids first (it knows revisions), then our own
+// rows for newer parts; honest when one id serves several products.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device.hpp"
+
+namespace gpuhealth::telemetry {
+
+struct AsicInfo {
+  AsicFamily family = AsicFamily::Unknown;
+  std::string_view chip;  // "Navi 31"; empty when unknown
+  std::string_view gfx;   // "gfx1100"; empty when unknown
+};
+// Unknown family for ids outside the table.
+AsicInfo find_asic(std::uint16_t device_id);
+
+struct ProductNames {
+  std::string name;                // the one name, or the chip's when several products share the id ("Navi 31 …"); empty: unknown
+  std::vector<std::string> others; // all candidates, when there are several
+};
+
+class NameTable {
+ public:
+  // Reads libdrm's table (ROOT/usr/share/libdrm/amdgpu.ids); an absent or damaged one leaves our own rows.
+  static NameTable load(const std::string& ids_path = "/usr/share/libdrm/amdgpu.ids");
+  [[nodiscard]] ProductNames find(std::uint16_t device_id, std::optional<std::uint8_t> revision) const;
+
+ private:
+  struct Row {
+    std::uint16_t device_id;
+    std::uint8_t revision;
+    std::string name;
+  };
+  std::vector<Row> rows_;  // sorted by id, revision
+};
+
+}  // namespace gpuhealth::telemetry
