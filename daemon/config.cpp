@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <yaml-cpp/yaml.h>
+
+namespace gpuhealth::daemon {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::array kSettings = std::to_array<SettingInfo>({
+#define SETTING(id, key, kind, value, low, high, text) {key, SettingKind::kind, value, low, high, text, &Settings::id},
+#include "daemon/settings.def"
+#undef SETTING
+});
+
+constexpr std::uintmax_t kMaxFileBytes = 1 << 20;
+constexpr int kMaxDepth = 16;
+
+struct UnitRow {
+  SettingKind kind;
+  std::string_view suffix;
+  double factor;
+};
+// The first row of a kind that divides a value is the one that it is printed in.
+constexpr std::array kUnits = std::to_array<UnitRow>({
+    {SettingKind::Duration, "h", 3'600'000},
+    {SettingKind::Duration, "min", 60'000},
+    {SettingKind::Duration, "s", 1000},
+    {SettingKind::Duration, "ms", 1},
+    {SettingKind::Size, "GiB", 1024.0 * 1024 * 1024},
+    {SettingKind::Size, "MiB", 1024.0 * 1024},
+    {SettingKind::Size, "KiB", 1024},
+    {SettingKind::Size, "B", 1},
+    {SettingKind::Days, "d", 1},
+    {SettingKind::Count, "", 1},
+});
+
+std::string units_of(SettingKind kind) {
+  std::string out;
+  for (const auto& row : kUnits) {
+    if (row.kind == kind && !row.suffix.empty()) out += (out.empty() ? "" : ", ") + std::string(row.suffix);
+  }
+  return out;
+}
+
+// One file being read: collects every mistake rather than stopping at the first.
+class FileReader {
+ public:
+  FileReader(std::string path, Config& config, std::vector<std::string>& errors) : path_(std::move(path)), config_(config), errors_(errors) {}
+
+  void read() {
+    std::error_code error;
+    const auto size = fs::file_size(path_, error);
+    if (error || !fs::is_regular_file(path_, error)) return say("", "cannot be read; expected a plain file");
+    if (size > kMaxFileBytes) return say("", "is larger than 1 MiB; no configuration is");
+    std::ifstream file(path_);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) return say("", "cannot be read");
+    try {
+      const auto documents = YAML::LoadAll(text.str());
+      if (documents.size() > 1) return say("", "holds more than one document; keep one");
+      if (!documents.empty()) walk(documents.front(), "", 0);
+    } catch (const YAML::Exception& e) {
+      say(place(e.mark), "is not YAML: " + e.msg);
+    }
+  }
+
+ private:
+  static std::string place(const YAML::Mark& mark) {
+    if (mark.is_null()) return "";
+    return ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  }
+  void say(const std::string& where, const std::string& what) { errors_.push_back(path_ + where + ": " + what); }
+
+  void walk(const YAML::Node& node, const std::string& prefix, int depth) {
+    if (!node.IsDefined() || node.IsNull()) return;  // an empty file or section sets nothing
+    if (depth > kMaxDepth) return say(place(node.Mark()), "is nested too deep");
+    if (!node.IsMap()) return say(place(node.Mark()), (prefix.empty() ? "the file" : prefix) + " must hold keys, as in \"sampling:\"");
+    std::map<std::string, YAML::Mark> seen;
+    for (const auto& entry : node) {
+      const auto mark = entry.first.Mark();
+      if (!entry.first.IsScalar()) {
+        say(place(mark), "a key must be a word");
+        continue;
+      }
+      const auto name = entry.first.Scalar();
+      if (const auto [it, fresh] = seen.emplace(name, mark); !fresh) {
+        say(place(mark), "\"" + name + "\" stands twice; the first is at line " + std::to_string(it->second.line + 1));
+        continue;
+      }
+      take(prefix.empty() ? name : prefix + "." + name, entry.second, mark, depth);
+    }
+  }
+
+  void take(const std::string& key, const YAML::Node& value, const YAML::Mark& mark, int depth) {
+    const auto setting = std::ranges::find(kSettings, key, &SettingInfo::key);
+    if (setting != kSettings.end()) return set(*setting, value);
+    constexpr std::string_view health_prefix = "health.";
+    if (key.starts_with(health_prefix)) {
+      const auto name = std::string_view(key).substr(health_prefix.size());
+      const auto thresholds = health::all_thresholds();
+      if (std::ranges::find(thresholds, name, &health::ThresholdInfo::key) != thresholds.end()) return set_threshold(key, name, value);
+    }
+    if (is_section(key)) return walk(value, key, depth + 1);
+    const auto hint = nearest(key, known_keys());
+    say(place(mark), "unknown key \"" + key + "\"" + (hint.empty() ? "" : "; did you mean \"" + hint + "\"?"));
+  }
+
+  void set(const SettingInfo& setting, const YAML::Node& value) {
+    const auto where = place(value.Mark());
+    if (!value.IsScalar()) return say(where, std::string(setting.key) + " must be one value, such as " + format_setting(setting.kind, setting.default_value));
+    const auto number = parse_setting(setting.kind, value.Scalar());
+    if (!number) return say(where, std::string(setting.key) + ": " + number.error().text);
+    if (*number < setting.low || *number > setting.high) {
+      return say(where, std::string(setting.key) + ": " + value.Scalar() + " is outside " + format_setting(setting.kind, setting.low) + " to " +
+                            format_setting(setting.kind, setting.high));
+    }
+    config_.settings.*setting.field = *number;
+  }
+
+  void set_threshold(const std::string& key, std::string_view name, const YAML::Node& value) {
+    const auto where = place(value.Mark());
+    double number = 0;
+    const auto text = value.IsScalar() ? value.Scalar() : std::string();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(number))
+      return say(where, key + ": \"" + text + "\" is not a number");
+    if (const auto done = health::set_threshold(config_.thresholds, name, number); !done) say(where, key + ": " + done.error().text);
+  }
+
+  static std::vector<std::string> known_keys() {
+    std::vector<std::string> keys;
+    for (const auto& s : kSettings) keys.emplace_back(s.key);
+    for (const auto& t : health::all_thresholds()) keys.push_back("health." + std::string(t.key));
+    return keys;
+  }
+  static bool is_section(const std::string& key) {
+    return std::ranges::any_of(known_keys(), [&](const std::string& k) { return k.starts_with(key + "."); });
+  }
+
+  std::string path_;
+  Config& config_;
+  std::vector<std::string>& errors_;
+};
+
+std::vector<std::string> drop_ins(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".yaml") files.push_back(it->path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+std::span<const SettingInfo> all_settings() {
+  return kSettings;
+}
+
+Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  auto suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (suffix.starts_with(' ')) suffix.remove_prefix(1);
+  if (error == std::errc{}) {
+    for (const auto& row : kUnits) {
+      if (row.kind != kind || row.suffix != suffix) continue;
+      const double value = number * row.factor;
+      if (value != std::floor(value)) return fail(ErrorCode::InvalidInput, "\"" + std::string(text) + "\" must be a whole number");
+      if (std::abs(value) > 9e15) break;
+      return static_cast<std::int64_t>(value);
+    }
+  }
+  const auto units = units_of(kind);
+  return fail(ErrorCode::InvalidInput, "\"" + std::string(text) + "\" is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));
+}
+
+std::string format_setting(SettingKind kind, std::int64_t value) {
+  for (const auto& row : kUnits) {
+    const auto factor = static_cast<std::int64_t>(row.factor);
+    if (row.kind == kind && value % factor == 0 && (value != 0 || factor == 1)) return std::to_string(value / factor) + std::string(row.suffix);
+  }
+  return std::to_string(value);
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
+  for (const auto& candidate : candidates) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = i;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      auto diagonal = std::exchange(row[0], i);
+      for (std::size_t j = 1; j <= candidate.size(); ++j) {
+        const auto change = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+Result<Config> load_config(const std::string& directory) {
+  Config config;
+  std::vector<std::string> files;
+  std::error_code error;
+  const std::string main_file = directory + "/gpuhealthd.yaml";
+  if (fs::exists(main_file, error)) files.push_back(main_file);
+  const auto more = drop_ins(directory + "/gpuhealthd.yaml.d");
+  files.insert(files.end(), more.begin(), more.end());
+  std::vector<std::string> errors;
+  for (const auto& file : files) FileReader(file, config, errors).read();
+  if (!errors.empty()) {
+    std::string text;
+    for (const auto& e : errors) text += (text.empty() ? "" : "\n") + e;
+    return fail(ErrorCode::InvalidInput, text);
+  }
+  config.files = std::move(files);
+  return config;
+}
+
+}  // namespace gpuhealth::daemon

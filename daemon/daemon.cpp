@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.hpp"
+
+#include <sys/utsname.h>
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/boot_id.hpp"
+#include "core/version.hpp"
+#include "daemon/hotplug.hpp"
+#include "daemon/log.hpp"
+#include "dbus/server.hpp"
+#include "health/engine.hpp"
+#include "store/worker.hpp"
+#include "telemetry/reader_pool.hpp"
+
+namespace gpuhealth::daemon {
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+namespace {
+
+struct Device {
+  DeviceInfo info;
+  std::string label;
+  Sample sample;       // the last one
+  SteadyTime sampled;  // when it came
+  bool has_sample = false;
+  bool stuck = false;
+  bool stale = false;
+};
+
+std::string label_of(const DeviceInfo& d) {
+  return (d.name.empty() ? std::string("AMD GPU") : d.name) + " at " + to_string(d.pci);
+}
+
+store::Options store_options(const Options& options, const Settings& s) {
+  using days = std::chrono::days;
+  store::Options out;
+  out.path = options.state_dir + "/history.db";
+  out.size_cap_bytes = static_cast<std::uint64_t>(s.history_size);
+  out.fine_for = days(s.history_fine);
+  out.medium_for = days(s.history_medium);
+  out.coarse_for = days(s.history_coarse);
+  out.events_for = days(s.history_coarse);
+  return out;
+}
+
+telemetry::ReaderPool::Options pool_options(const Options& options, const Settings& s) {
+  telemetry::ReaderPool::Options out;
+  out.program = options.reader;
+  out.sysroot = options.sysroot;
+  out.patience = milliseconds(s.sampling_patience);
+  out.deadline = milliseconds(s.sampling_deadline);
+  return out;
+}
+
+// A value that is not of this moment says so: readings that were valid take `status`, and keep their value.
+void age(Sample& sample, ReadingStatus status) {
+  for (auto& r : sample.readings) {
+    if (r.status == ReadingStatus::Valid || r.status == ReadingStatus::Stale) r.status = status;
+  }
+  sample.throttle = {};
+  sample.throttle_gated = {};
+}
+
+std::string kernel_of_this_machine() {
+  utsname name{};
+  return uname(&name) == 0 ? name.release : "";
+}
+
+}  // namespace
+
+struct Daemon::Impl {
+  Impl(asio::io_context& context, const Clock& c, Options o, Config cfg);
+
+  asio::io_context& io;
+  const Clock& clock;
+  Options options;
+  Config config;
+  std::string boot_id;
+
+  store::Worker store;
+  health::Engine engine;
+  dbus::Server bus;
+  telemetry::ReaderPool readers;
+  std::unique_ptr<Hotplug> hotplug;
+
+  std::map<std::string, Device> devices;        // by DeviceInfo::id()
+  std::map<PciAddress, std::string> by_address;
+  std::vector<health::RememberedDevice> remembered;
+  bool remembered_known = false;
+  bool discovered = false;
+  bool ready = false;
+  bool history_restored = false;
+  dbus::ManagerState manager;
+
+  asio::steady_timer tick;
+  std::uint64_t ticks = 0;
+  SteadyTime next_discovery;
+  asio::steady_timer watchdog;
+  milliseconds watchdog_period{};
+
+  void start();
+  void schedule_tick();
+  void on_tick();
+  void schedule_watchdog();
+  void start_watchdog();
+  void restore_history();
+  void on_devices(const telemetry::DevicesFrame& frame);
+  void add_device(const DeviceInfo& info);
+  void drop_device(const std::string& id);
+  void take_inventory();
+  void on_sample(const PciAddress& address, Sample& sample);
+  void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
+  void mark_stale();
+  void publish(const std::vector<health::Change>& changes);
+  void publish(const health::Change& change);
+  void event(Severity severity, std::string type, const std::string& device, std::string text);
+  void announce_ready();
+  void on_store_health(const store::Health& health);
+  void on_store_open(const store::OpenReport& report);
+  Result<void> reload();
+  Device* device_at(const PciAddress& address);
+  dbus::Requests requests();
+  telemetry::ReaderPool::Handlers reader_handlers();
+};
+
+Daemon::Impl::Impl(asio::io_context& context, const Clock& c, Options o, Config cfg)
+    : io(context),
+      clock(c),
+      options(std::move(o)),
+      config(std::move(cfg)),
+      boot_id(read_boot_id(options.sysroot).value_or(read_boot_id().value_or("unknown"))),
+      store(store_options(options, config.settings), [&context](std::function<void()> f) { asio::post(context, std::move(f)); },
+            [this](const store::Health& h) { on_store_health(h); }, [this](const store::OpenReport& r) { on_store_open(r); }),
+      engine(config.thresholds, boot_id),
+      bus(context, {options.bus}, requests()),
+      readers(context, pool_options(options, config.settings), reader_handlers()),
+      tick(context),
+      watchdog(context) {}
+
+telemetry::ReaderPool::Handlers Daemon::Impl::reader_handlers() {
+  telemetry::ReaderPool::Handlers on;
+  on.devices = [this](const telemetry::DevicesFrame& frame) { on_devices(frame); };
+  on.sample = [this](const PciAddress& address, Sample& sample) { on_sample(address, sample); };
+  on.gone = [this](const PciAddress&) { readers.discover(); };
+  on.stuck = [this](const PciAddress& address, bool stuck, const std::string& what) { on_stuck(address, stuck, what); };
+  on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
+  return on;
+}
+
+dbus::Requests Daemon::Impl::requests() {
+  dbus::Requests on;
+  on.history = [this](store::HistoryQuery query, auto then) { store.history(std::move(query), std::move(then)); };
+  on.events = [this](WallTime since, WallTime until, std::uint32_t limit, auto then) { store.events(since, until, limit, std::move(then)); };
+  on.past_conditions = [this](WallTime since, std::uint32_t limit, auto then) { store.conditions(since, limit, std::move(then)); };
+  on.acknowledge = [this](const std::string& id, const auto& then) {
+    const auto change = engine.acknowledge(id, clock.now());
+    if (!change) return then(tl::unexpected(change.error()));
+    publish(*change);
+    then({});
+  };
+  on.reload = [this](const auto& then) { then(reload()); };
+  return on;
+}
+
+void Daemon::Impl::start() {
+  manager.version = kVersion;
+  manager.boot_id = boot_id;
+  manager.kernel_release = kernel_of_this_machine();
+  manager.started = clock.now().wall;
+  bus.set_manager(manager);
+  bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
+  restore_history();
+  if (options.sysroot.empty()) {
+    auto started = Hotplug::start(io, [this] { readers.discover(); });
+    if (started) {
+      hotplug = std::move(*started);
+    } else {
+      log_line(Severity::Warning, started.error().text + "; devices that come or go are noticed within a minute");
+    }
+  }
+  readers.discover();
+  next_discovery = clock.now().steady + milliseconds(config.settings.sampling_rediscover);
+  tick.expires_after(milliseconds(0));
+  tick.async_wait([this](error_code error) {
+    if (!error) on_tick();
+  });
+  start_watchdog();
+}
+
+void Daemon::Impl::restore_history() {
+  store.open_conditions([this](const Result<std::vector<Condition>>& open) {
+    if (open) publish(engine.restore(*open, clock.now()));
+    history_restored = true;
+  });
+  store.known_devices([this](const Result<std::vector<store::KnownDevice>>& known) {
+    remembered_known = true;
+    if (!known) return;
+    for (const auto& d : *known) remembered.push_back({d.id, d.label, d.last_boot_id});
+    take_inventory();
+  });
+}
+
+// --- the clockwork ---------------------------------------------------------------------------------------------------
+
+void Daemon::Impl::schedule_tick() {
+  // From the time it was due, so that samples do not drift; after a pause (suspend, a stopped machine) from now.
+  const auto interval = milliseconds(config.settings.sampling_interval);
+  const auto due = tick.expiry() + interval;
+  const auto now = std::chrono::steady_clock::now();
+  tick.expires_at(due < now ? now + interval : due);
+  tick.async_wait([this](error_code error) {
+    if (!error) on_tick();
+  });
+}
+
+void Daemon::Impl::on_tick() {
+  const auto now = clock.now();
+  if (now.steady >= next_discovery) {
+    next_discovery = now.steady + milliseconds(config.settings.sampling_rediscover);
+    readers.discover();
+  }
+  const auto slow_every = static_cast<std::uint64_t>(config.settings.sampling_slow_every);
+  readers.sample(ticks++ % slow_every == 0);
+  mark_stale();
+  schedule_tick();
+}
+
+void Daemon::Impl::mark_stale() {
+  const auto limit = 3 * milliseconds(config.settings.sampling_interval) + milliseconds(config.settings.sampling_deadline);
+  const auto now = clock.now().steady;
+  for (auto& [id, device] : devices) {
+    if (!device.has_sample || device.stuck || device.stale || now - device.sampled < limit) continue;
+    device.stale = true;
+    age(device.sample, ReadingStatus::Stale);
+    bus.set_sample(device.sample);
+  }
+}
+
+void Daemon::Impl::start_watchdog() {
+  std::uint64_t microseconds = 0;
+  if (sd_watchdog_enabled(0, &microseconds) <= 0) return;
+  watchdog_period = std::chrono::duration_cast<milliseconds>(std::chrono::microseconds(microseconds)) / 3;
+  schedule_watchdog();
+}
+
+void Daemon::Impl::schedule_watchdog() {
+  // Fed by the loop that does the work: a loop that stands still is restarted.
+  watchdog.expires_after(watchdog_period);
+  watchdog.async_wait([this](error_code error) {
+    if (error) return;
+    sd_notify(0, "WATCHDOG=1");
+    schedule_watchdog();
+  });
+}
+
+// --- devices ---------------------------------------------------------------------------------------------------------
+
+Device* Daemon::Impl::device_at(const PciAddress& address) {
+  const auto it = by_address.find(address);
+  if (it == by_address.end()) return nullptr;
+  return &devices.at(it->second);
+}
+
+void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
+  if (!frame.error.empty()) {
+    log_line(Severity::Warning, frame.error);
+    announce_ready();
+    return;
+  }
+  std::vector<std::string> present;
+  for (const auto& info : frame.devices) present.push_back(info.id());
+  for (const auto packed : frame.untouched) {
+    if (const auto* d = device_at(telemetry::unpack(packed))) present.push_back(d->info.id());
+  }
+  std::vector<std::string> left;
+  for (const auto& [id, device] : devices) {
+    if (std::ranges::find(present, id) == present.end()) left.push_back(id);
+  }
+  for (const auto& id : left) drop_device(id);
+  for (const auto& info : frame.devices) add_device(info);
+  if (!discovered) {
+    for (const auto& note : frame.notes) log_line(Severity::Info, note);
+  }
+  discovered = true;
+  take_inventory();
+  announce_ready();
+}
+
+void Daemon::Impl::add_device(const DeviceInfo& info) {
+  const auto id = info.id();
+  const auto it = devices.find(id);
+  const bool fresh = it == devices.end();
+  if (!fresh && to_string(it->second.info.pci) != to_string(info.pci)) by_address.erase(it->second.info.pci);
+  auto& device = devices[id];
+  const bool driver_changed = !fresh && device.info.driver != info.driver;
+  device.info = info;
+  device.label = label_of(info);
+  by_address[info.pci] = id;
+  bus.set_device(info);
+  if (fresh || driver_changed) store.seen(info, device.label, boot_id, clock.now().wall);
+  const auto driver = info.driver.empty() ? std::string("no driver") : "driver " + info.driver;
+  if (fresh) event(Severity::Info, "device.added", id, device.label + ": found, " + driver);
+  if (driver_changed) event(Severity::Info, "device.driver-changed", id, device.label + ": now " + driver);
+}
+
+void Daemon::Impl::drop_device(const std::string& id) {
+  const auto node = devices.extract(id);
+  const auto& device = node.mapped();
+  by_address.erase(device.info.pci);
+  publish(engine.on_removed(id, device.label, false, clock.now()));
+  bus.remove_device(id);
+  event(Severity::Warning, "device.removed", id, device.label + ": no longer on the bus");
+}
+
+void Daemon::Impl::take_inventory() {
+  if (!discovered || !remembered_known) return;
+  std::vector<DeviceInfo> present;
+  for (const auto& [id, device] : devices) present.push_back(device.info);
+  publish(engine.on_inventory(present, remembered, clock.now()));
+}
+
+void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
+  auto* device = device_at(address);
+  if (device == nullptr) return;
+  sample.device = device->info.id();
+  sample.time = clock.now();
+  device->sampled = sample.time.steady;
+  device->has_sample = true;
+  device->stale = false;
+  ++manager.samples;
+  publish(engine.on_sample(device->info, sample));
+  store.add(sample);
+  bus.set_sample(sample);
+  device->sample = std::move(sample);
+}
+
+void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::string& what) {
+  auto* device = device_at(address);
+  if (device == nullptr) return;
+  device->stuck = stuck;
+  const auto id = device->info.id();
+  if (stuck) {
+    age(device->sample, ReadingStatus::Stuck);
+    device->sample.device = id;
+    device->sample.time = clock.now();
+    bus.set_sample(device->sample);
+    event(Severity::Warning, "device.stuck", id, device->label + ": " + what);
+  } else {
+    event(Severity::Info, "device.answers", id, device->label + ": answers again");
+  }
+  publish(engine.on_stuck(device->info, stuck, what, clock.now()));
+}
+
+// --- telling ---------------------------------------------------------------------------------------------------------
+
+void Daemon::Impl::publish(const std::vector<health::Change>& changes) {
+  for (const auto& change : changes) publish(change);
+}
+
+void Daemon::Impl::publish(const health::Change& change) {
+  const auto& c = change.condition;
+  switch (change.kind) {
+    case health::ChangeKind::Raised:
+      return;  // not yet sure: nobody is told
+    case health::ChangeKind::Confirmed:
+      event(c.severity, "condition.confirmed", c.device, c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
+      break;
+    case health::ChangeKind::Updated:
+      if (c.state != ConditionState::Confirmed) return;
+      break;
+    case health::ChangeKind::Acknowledged:
+      event(Severity::Info, "condition.acknowledged", c.device, c.device_label + ": " + std::string(info(c.type).title) + ": acknowledged");
+      break;
+    case health::ChangeKind::Cleared:
+      bus.remove_condition(c.id);
+      if (!change.was_confirmed) return;
+      event(Severity::Info, "condition.cleared", c.device, c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
+      store.put(c);
+      return;
+  }
+  store.put(c);
+  bus.set_condition(c);
+}
+
+void Daemon::Impl::event(Severity severity, std::string type, const std::string& device, std::string text) {
+  log_line(severity, text);
+  store.add(Event{clock.now().wall, std::move(type), severity, device, std::move(text), boot_id});
+}
+
+void Daemon::Impl::announce_ready() {
+  const auto n = devices.size();
+  const std::string status = "STATUS=watching " + std::to_string(n) + (n == 1 ? " GPU" : " GPUs");
+  sd_notify(0, ready ? status.c_str() : ("READY=1\n" + status).c_str());
+  ready = true;
+}
+
+void Daemon::Impl::on_store_health(const store::Health& h) {
+  manager.store_problem = h.working ? std::string() : h.problem;
+  log_line(h.working ? Severity::Info : Severity::Warning,
+           h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
+  bus.set_manager(manager);
+}
+
+void Daemon::Impl::on_store_open(const store::OpenReport& report) {
+  if (report.set_aside_as.empty()) return;
+  event(Severity::Warning, "store.set-aside", {}, "history was damaged (" + report.reason + ") and is set aside as " + report.set_aside_as);
+}
+
+Result<void> Daemon::Impl::reload() {
+  auto fresh = load_config(options.config_dir);
+  if (!fresh) {
+    manager.config_problem = fresh.error().text;
+    log_line(Severity::Warning, "configuration not changed: " + fresh.error().text);
+    bus.set_manager(manager);
+    return tl::unexpected(fresh.error());
+  }
+  config = std::move(*fresh);
+  manager.config_problem.clear();
+  engine.set_thresholds(config.thresholds);
+  bus.set_manager(manager);
+  log_line(Severity::Info, "configuration read again");
+  return {};
+}
+
+Daemon::Daemon(asio::io_context& io, const Clock& clock, Options options, Config config)
+    : impl_(std::make_unique<Impl>(io, clock, std::move(options), std::move(config))) {}
+Daemon::~Daemon() = default;
+
+void Daemon::start() {
+  impl_->start();
+}
+
+void Daemon::reload() {
+  std::ignore = impl_->reload();
+}
+
+}  // namespace gpuhealth::daemon

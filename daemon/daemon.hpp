@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuhealthd: wires readers, health, history and the bus together on one loop. Nothing clever lives here.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/clock.hpp"
+#include "daemon/config.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace gpuhealth::daemon {
+
+struct Options {
+  std::string sysroot;                            // empty: this machine
+  std::string bus;                                // D-Bus address; empty: the system bus
+  std::string state_dir = "/var/lib/gpuhealthd";  // history.db
+  std::string config_dir = "/etc/gpuhealthd";
+  std::string reader;                             // path of gpuhealth-reader
+};
+
+class Daemon {
+ public:
+  Daemon(boost::asio::io_context& io, const Clock& clock, Options options, Config config);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  void start();
+  void reload();  // reads the configuration again; a bad one leaves the last good one in force
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpuhealth::daemon

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <malloc.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "core/exit_codes.hpp"
+#include "core/version.hpp"
+#include "daemon/daemon.hpp"
+#include "daemon/log.hpp"
+
+namespace {
+
+using gpuhealth::ExitCode;
+using gpuhealth::daemon::Options;
+
+constexpr const char kUsage[] =
+    "Usage: gpuhealthd [OPTION]...\n"
+    "Watches this machine's GPUs and tells over D-Bus what is wrong with them. See gpuhealthd(8).\n"
+    "\n"
+    "  --sysroot DIR     read DIR/sys instead of this machine's (for trees of other machines)\n"
+    "  --bus ADDRESS     D-Bus address (default: the system bus)\n"
+    "  --state-dir DIR   where history is kept (default: /var/lib/gpuhealthd)\n"
+    "  --config-dir DIR  where gpuhealthd.yaml is (default: /etc/gpuhealthd)\n"
+    "  --reader FILE     the reader program (default: gpuhealth-reader beside this program, or in libexec)\n"
+    "  --check-config    read the configuration, say what is wrong with it, and exit\n"
+    "  --version, --help\n";
+
+struct CommandLine {
+  Options options;
+  bool check_config = false;
+  int exit_code = -1;  // not negative: print nothing more and exit
+};
+
+CommandLine parse(int argc, char** argv) {
+  enum Option : int { Sysroot = 1, Bus, StateDir, ConfigDir, Reader, CheckConfig, Version, Help };
+  const std::array<option, 9> longs = {{{"sysroot", required_argument, nullptr, Sysroot},
+                                        {"bus", required_argument, nullptr, Bus},
+                                        {"state-dir", required_argument, nullptr, StateDir},
+                                        {"config-dir", required_argument, nullptr, ConfigDir},
+                                        {"reader", required_argument, nullptr, Reader},
+                                        {"check-config", no_argument, nullptr, CheckConfig},
+                                        {"version", no_argument, nullptr, Version},
+                                        {"help", no_argument, nullptr, Help},
+                                        {nullptr, 0, nullptr, 0}}};
+  CommandLine line;
+  for (;;) {
+    switch (getopt_long(argc, argv, "", longs.data(), nullptr)) {
+      case Sysroot:
+        line.options.sysroot = std::string(optarg) == "/" ? "" : optarg;
+        break;
+      case Bus:
+        line.options.bus = optarg;
+        break;
+      case StateDir:
+        line.options.state_dir = optarg;
+        break;
+      case ConfigDir:
+        line.options.config_dir = optarg;
+        break;
+      case Reader:
+        line.options.reader = optarg;
+        break;
+      case CheckConfig:
+        line.check_config = true;
+        break;
+      case Version:
+        std::printf("gpuhealthd %s\n", gpuhealth::kVersion);
+        line.exit_code = 0;
+        return line;
+      case Help:
+        std::fputs(kUsage, stdout);
+        line.exit_code = 0;
+        return line;
+      case -1:
+        if (optind < argc) {
+          std::fprintf(stderr, "gpuhealthd: \"%s\": no argument was expected; see gpuhealthd --help\n", argv[optind]);
+          line.exit_code = static_cast<int>(ExitCode::Usage);
+        }
+        return line;
+      default:
+        std::fputs("See gpuhealthd --help.\n", stderr);
+        line.exit_code = static_cast<int>(ExitCode::Usage);
+        return line;
+    }
+  }
+}
+
+// Beside this program in a build tree; in libexec when installed.
+std::string find_reader() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const auto beside = self / "gpuhealth-reader";
+  if (std::filesystem::exists(beside, error)) return beside.string();
+  return (self.parent_path() / "libexec" / "gpuhealth-reader").string();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto line = parse(argc, argv);
+  if (line.exit_code >= 0) return line.exit_code;
+  auto config = gpuhealth::daemon::load_config(line.options.config_dir);
+  if (!config) {
+    std::fprintf(stderr, "%s\n", config.error().text.c_str());
+    if (line.check_config) return static_cast<int>(ExitCode::InvalidInput);
+    // A daemon that watches with its defaults is worth more than one that does not start.
+    gpuhealth::daemon::log_line(gpuhealth::Severity::Warning, "configuration is not valid; going on with the defaults");
+  }
+  if (line.check_config) return 0;
+  if (line.options.reader.empty()) line.options.reader = find_reader();
+  // Two threads allocate; the default of eight arenas a core would keep memory that nobody uses.
+  mallopt(M_ARENA_MAX, 2);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  boost::asio::io_context io(1);
+  const gpuhealth::SystemClock clock;
+  const std::string problem = config ? std::string() : config.error().text;
+  gpuhealth::daemon::Daemon daemon(io, clock, line.options, config ? std::move(*config) : gpuhealth::daemon::Config{});
+  boost::asio::signal_set stop(io, SIGINT, SIGTERM);
+  stop.async_wait([&](const boost::system::error_code&, int) {
+    sd_notify(0, "STOPPING=1");
+    io.stop();
+  });
+  boost::asio::signal_set hangup(io, SIGHUP);
+  std::function<void()> wait_for_hangup = [&] {
+    hangup.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      daemon.reload();
+      wait_for_hangup();
+    });
+  };
+  wait_for_hangup();
+  daemon.start();
+  io.run();
+  return 0;
+}

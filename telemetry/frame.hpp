@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes between gpuhealthd and a reader: requests on its standard input, frames on its standard output. Both are this
+// machine's own programs of one build, so that numbers are native; the daemon still trusts no length and no number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/sample.hpp"
+
+namespace gpuhealth::telemetry {
+
+enum class RequestKind : std::uint16_t { Discover = 1, Sample = 2 };
+
+struct Request {
+  RequestKind kind{};
+  bool slow = false;    // also limits, tables and counters
+  bool reopen = false;  // forget kept descriptors first: devices came, went or changed their driver
+  std::uint64_t tick = 0;
+  std::vector<std::uint64_t> devices;  // Sample: packed addresses to read; Discover: those not to touch
+};
+void append_request(std::vector<std::uint8_t>& out, const Request& request);
+// Takes one request from the front of `bytes`; null when it is not complete yet. Error on what is no request.
+Result<std::optional<Request>> take_request(std::vector<std::uint8_t>& bytes);
+
+struct DevicesFrame {
+  std::uint64_t tick = 0;
+  std::vector<DeviceInfo> devices;
+  std::vector<std::uint64_t> untouched;  // listed by the bus, not looked at because the request said so
+  std::vector<std::string> notes;
+  std::string error;  // not empty: the tree could not be read
+};
+struct SampleFrame {
+  std::uint64_t tick = 0;
+  std::uint64_t device = 0;
+  bool present = true;  // false: a read said ENODEV, or the device's folder is gone
+  Sample sample;        // `device` and `time` are not set
+};
+struct DoneFrame {
+  std::uint64_t tick = 0;
+};
+using Frame = std::variant<DevicesFrame, SampleFrame, DoneFrame>;
+
+void append_frame(std::vector<std::uint8_t>& out, const DevicesFrame& frame);
+void append_frame(std::vector<std::uint8_t>& out, const SampleFrame& frame);
+void append_frame(std::vector<std::uint8_t>& out, const DoneFrame& frame);
+
+// Collects bytes and gives whole frames. After an error it gives no more.
+class FrameParser {
+ public:
+  void feed(std::span<const std::uint8_t> bytes) { pending_.insert(pending_.end(), bytes.begin(), bytes.end()); }
+  Result<std::optional<Frame>> next();
+
+ private:
+  std::vector<std::uint8_t> pending_;
+  std::size_t begin_ = 0;  // of what has not been taken yet
+  bool broken_ = false;
+};
+
+}  // namespace gpuhealth::telemetry

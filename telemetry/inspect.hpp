@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One look at every GPU of a tree, in this process: for gpuhealthctl inspect and for tests. The daemon uses the reader.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/sample.hpp"
+#include "telemetry/gpu_metrics.hpp"
+
+namespace gpuhealth::telemetry {
+
+struct Inspected {
+  DeviceInfo device;
+  Sample sample;
+  std::optional<GpuMetrics> metrics;           // full decode, when there is a gpu_metrics file
+  std::map<std::string, std::string> sources;  // reading name -> file it came from, relative to the device's folder
+};
+
+struct Inspection {
+  std::vector<Inspected> devices;  // by PCI address
+  std::vector<std::string> notes;  // what was seen and left out, in words
+};
+
+// Looks at every GPU below SYSROOT/sys. Reads only files of the allow-list; wakes nothing.
+Result<Inspection> inspect(const std::string& sysroot);
+
+}  // namespace gpuhealth::telemetry

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/reader.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "telemetry/discovery.hpp"
+#include "telemetry/drm_nodes.hpp"
+
+namespace gpuhealth::telemetry {
+
+Reader::Reader(std::string sysroot, const Clock& clock, Progress* progress)
+    : sysroot_(std::move(sysroot)), clock_(clock), progress_(progress), names_(NameTable::load()) {}
+
+void Reader::answer(const Request& request, std::vector<std::uint8_t>& out) {
+  if (request.reopen) samplers_.clear();
+  if (request.kind == RequestKind::Discover) discover(request, out);
+  if (request.kind == RequestKind::Sample) sample(request, out);
+  if (progress_ != nullptr) progress_->idle();
+  append_frame(out, DoneFrame{request.tick});
+}
+
+void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
+  DevicesFrame frame;
+  frame.tick = request.tick;
+  const auto addresses = list_gpus(sysroot_, frame.notes);
+  if (!addresses) {
+    frame.error = addresses.error().text;
+    append_frame(out, frame);
+    return;
+  }
+  for (const auto& address : *addresses) {
+    const auto packed = pack(address);
+    if (std::ranges::find(request.devices, packed) != request.devices.end()) {
+      frame.untouched.push_back(packed);
+      continue;
+    }
+    if (progress_ != nullptr) progress_->at(packed, "identity files");
+    if (auto device = identify(sysroot_, address, names_)) frame.devices.push_back(std::move(*device));
+  }
+  attach_drm_nodes(sysroot_, frame.devices);
+  append_frame(out, frame);
+}
+
+Sampler* Reader::sampler_of(std::uint64_t device) {
+  const auto it = samplers_.find(device);
+  if (it != samplers_.end()) return &it->second;
+  if (progress_ != nullptr) progress_->at(device, "identity files");
+  const auto info = identify(sysroot_, unpack(device), names_);
+  if (!info) return nullptr;
+  return &samplers_.emplace(device, Sampler(sysroot_, *info, progress_)).first->second;
+}
+
+void Reader::sample(const Request& request, std::vector<std::uint8_t>& out) {
+  for (const auto device : request.devices) {
+    frame_.tick = request.tick;
+    frame_.device = device;
+    const bool fresh = !samplers_.contains(device);
+    Sampler* sampler = sampler_of(device);
+    if (sampler == nullptr) {
+      frame_.present = false;
+      frame_.sample = {};
+    } else {
+      // Fast samples repeat what a slow one found, so the first is slow.
+      sampler->sample(request.slow || fresh, clock_.now().steady, frame_.sample);
+      frame_.present = sampler->present();
+    }
+    append_frame(out, frame_);
+    if (!frame_.present) samplers_.erase(device);  // its descriptors are of a device or driver that is gone
+  }
+}
+
+namespace {
+
+bool write_all(int fd, const std::vector<std::uint8_t>& bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+int serve(Reader& reader, int in, int out) {
+  std::vector<std::uint8_t> pending;
+  std::vector<std::uint8_t> answer;
+  std::array<std::uint8_t, 4096> buffer;
+  for (;;) {
+    const auto n = ::read(in, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return 0;
+    pending.insert(pending.end(), buffer.begin(), buffer.begin() + n);
+    for (;;) {
+      const auto request = take_request(pending);
+      if (!request) return 1;
+      if (!*request) break;
+      answer.clear();
+      reader.answer(**request, answer);
+      if (!write_all(out, answer)) return 0;
+    }
+  }
+}
+
+}  // namespace gpuhealth::telemetry

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuhealth-reader: reads the GPUs' files for gpuhealthd. Started by it with a pipe at each end and shared memory at
+// descriptor 3; not meant to be run by hand.
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "core/exit_codes.hpp"
+#include "core/version.hpp"
+#include "telemetry/reader.hpp"
+
+namespace {
+
+constexpr int kProgressFd = 3;
+
+gpuhealth::telemetry::Progress* map_progress() {
+  struct stat info {};
+  if (fstat(kProgressFd, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(gpuhealth::telemetry::Progress)) return nullptr;
+  void* memory = mmap(nullptr, sizeof(gpuhealth::telemetry::Progress), PROT_READ | PROT_WRITE, MAP_SHARED, kProgressFd, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<gpuhealth::telemetry::Progress*>(memory);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using gpuhealth::ExitCode;
+  std::string sysroot;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--version") == 0) {
+      std::printf("gpuhealth-reader %s\n", gpuhealth::kVersion);
+      return 0;
+    }
+    if (std::strcmp(argv[i], "--sysroot") == 0 && i + 1 < argc) {
+      sysroot = argv[++i];
+      continue;
+    }
+    std::fprintf(stderr, "gpuhealth-reader: %s: expected --sysroot DIR; gpuhealthd starts this program, see gpuhealthd(8)\n", argv[i]);
+    return static_cast<int>(ExitCode::Usage);
+  }
+  // It must not outlive the daemon; a stuck one dies as soon as its read returns.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGPIPE, SIG_IGN);
+  const gpuhealth::SystemClock clock;
+  gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
+  return gpuhealth::telemetry::serve(reader, STDIN_FILENO, STDOUT_FILENO);
+}

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/sampler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "telemetry/discovery.hpp"
+#include "telemetry/metrics_readings.hpp"
+#include "telemetry/parse.hpp"
+#include "telemetry/pcie_link.hpp"
+#include "telemetry/quirks.hpp"
+#include "telemetry/reading_rules.hpp"
+#include "telemetry/source_table.hpp"
+#include "telemetry/sysfs.hpp"
+#include "telemetry/throttle_map.hpp"
+
+namespace gpuhealth::telemetry {
+namespace {
+
+// A sysfs attribute is at most a page; gpu_metrics must be read in one go (amdgpu reference 1.3).
+constexpr std::size_t kPage = 4096;
+constexpr std::uint16_t kNoSlot = 0xffff;
+constexpr double kIdlePercent = 2;  // firmware reports 1 or 2 % of an idle GPU
+// Added to the autosuspend delay, so that the kernel's timer, which runs late, comes first.
+constexpr Duration kHoldMargin = std::chrono::seconds(2);
+
+struct Slot {
+  Reading reading;
+  bool worked = false;     // it has been valid since this driver was bound
+  bool from_file = false;  // a file of its own says it
+  bool wakes = true;       // that file must not be read while the GPU sleeps
+};
+
+struct Source {
+  const SourceRow* row = nullptr;  // null for a RAS block
+  Fd fd;
+  std::vector<Fd> other_ports;  // of an Aer row
+  std::string shown;            // relative to the device's folder
+  std::array<std::uint16_t, 3> slots{kNoSlot, kNoSlot, kNoSlot};
+  bool slow = false;
+  bool wakes = true;
+};
+
+using Values = std::array<std::optional<double>, 3>;
+
+std::optional<double> as_double(std::optional<std::uint64_t> n) {
+  if (!n) return std::nullopt;
+  return static_cast<double>(*n);
+}
+
+// What a file's text says, a value for each of the row's readings; nothing at all where the text is not of its format.
+std::optional<Values> parse_text(const SourceRow* row, std::string_view text) {
+  if (row == nullptr) {
+    const auto ras = parse_ras_counts(text);
+    if (!ras) return std::nullopt;
+    return Values{as_double(ras->correctable), as_double(ras->uncorrectable), as_double(ras->deferred)};
+  }
+  std::optional<double> one;
+  switch (row->parse) {
+    case SourceParse::Integer:
+      if (const auto n = parse_integer(text)) one = static_cast<double>(*n) * row->scale;
+      break;
+    case SourceParse::LinkSpeed:
+      one = parse_link_speed(text);
+      break;
+    case SourceParse::Aer:
+      one = as_double(parse_aer_total(text));
+      break;
+    case SourceParse::Dpm:
+      const auto dpm = summarise_dpm(text);
+      if (!dpm) return std::nullopt;
+      return Values{dpm->current, dpm->lowest, dpm->highest};
+  }
+  if (!one) return std::nullopt;
+  return Values{one, {}, {}};
+}
+
+Fd open_if_there(const std::string& path) {
+  auto fd = open_attribute(path);
+  return fd ? std::move(*fd) : Fd();
+}
+
+}  // namespace
+
+std::uint64_t pack(const PciAddress& a) {
+  return (std::uint64_t{a.domain} << 32) | (std::uint64_t{a.bus} << 16) | (std::uint64_t{a.device} << 8) | a.function;
+}
+
+PciAddress unpack(std::uint64_t p) {
+  return {static_cast<std::uint32_t>(p >> 32), static_cast<std::uint8_t>(p >> 16), static_cast<std::uint8_t>(p >> 8),
+          static_cast<std::uint8_t>(p)};
+}
+
+void Progress::at(std::uint64_t packed_device, std::string_view file) {
+  std::array<std::uint64_t, 6> words{};
+  std::memcpy(words.data(), file.data(), std::min(file.size(), sizeof words));
+  for (std::size_t i = 0; i < words.size(); ++i) name[i].store(words[i], std::memory_order_relaxed);
+  device.store(packed_device, std::memory_order_relaxed);
+  step.fetch_add(1, std::memory_order_release);
+}
+
+void Progress::idle() {
+  device.store(kNoDevice, std::memory_order_relaxed);
+  step.fetch_add(1, std::memory_order_release);
+}
+
+std::string Progress::file() const {
+  std::array<char, sizeof(std::uint64_t) * 6> bytes{};
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto word = name[i].load(std::memory_order_relaxed);
+    std::memcpy(bytes.data() + i * sizeof word, &word, sizeof word);
+  }
+  return std::string(trimmed({bytes.data(), bytes.size()}));
+}
+
+struct Sampler::Impl {
+  std::string dir;
+  DeviceInfo device;
+  std::string device_key;
+  Progress* progress = nullptr;
+  std::uint64_t packed = 0;
+  PcieChain chain;
+
+  Fd runtime_status;
+  Fd control;  // power/control: "auto" lets the kernel suspend the GPU
+  Fd metrics_file;
+  Fd level_file;
+  Fd profile_file;
+  std::vector<Source> sources;
+  std::vector<Slot> slots;  // in the order of all_readings(), which is that of their numbers
+  ResidencyShares residency;
+  std::array<char, kPage> buffer{};
+  std::array<std::uint8_t, kPage> metrics_buffer{};
+  std::size_t metrics_size = 0;
+  int metrics_errno = 0;
+
+  bool gone = false;
+  bool link_maxima_known = false;
+  PowerState power = PowerState::Unknown;
+  int power_errno = 0;
+  std::string level;
+  std::string profile;
+  ThrottleOutput throttle;
+
+  bool reading_keeps_awake = true;
+  Duration autosuspend{};  // zero where the kernel never suspends this GPU
+  SteadyTime hold_until{};
+
+  Impl(const std::string& sysroot, const DeviceInfo& info, Progress* where);
+
+  void note(std::string_view file) const {
+    if (progress != nullptr) progress->at(packed, file);
+  }
+  AttributeRead read(const Fd& fd, std::string_view file, std::span<char> into);
+  Slot& slot(ReadingId id) { return slots[index_of(id)]; }
+  static std::uint16_t index_of(ReadingId id);
+
+  void open_source(const SourceRow& row, const std::string& hwmon);
+  void open_ras();
+  void claim(Source& source, std::size_t i, ReadingId id, const Result<Fd>& opened);
+
+  [[nodiscard]] PowerState read_power();
+  [[nodiscard]] bool held(SteadyTime now) const;
+  void hold_if_idle(SteadyTime now);
+  void read_sources(bool slow, bool awake);
+  void read_source(Source& source);
+  void set_value(Slot& s, const SourceRow* row, std::optional<double> value);
+  void set_failed(Slot& s, int sys_errno);
+  void add_other_ports(const Source& source, Values& values);
+  void read_metrics();
+  void apply_metrics();
+  void decode_reasons(const MetricsView& view);
+  void read_words();
+  void read_link_maxima();
+  void cross_check();
+  void put_aside();
+  void fill(Sample& out) const;
+};
+
+std::uint16_t Sampler::Impl::index_of(ReadingId id) {
+  const auto n = static_cast<std::size_t>(id);
+  const auto first_ras = static_cast<std::size_t>(ReadingId::RasFirst);
+  return static_cast<std::uint16_t>(n < first_ras ? n : kPlainReadingCount + n - first_ras);
+}
+
+Sampler::Impl::Impl(const std::string& sysroot, const DeviceInfo& info, Progress* where)
+    : dir(device_dir(sysroot, info.pci)), device(info), device_key(info.id()), progress(where), packed(pack(info.pci)) {
+  for (const auto& row : all_readings()) {
+    Slot s;
+    s.reading.id = row.id;
+    slots.push_back(s);
+  }
+  const auto hwmon = hwmon_dir(dir);
+  chain = find_pcie_chain(dir);
+  for (const auto& row : source_table()) open_source(row, hwmon);
+  open_ras();
+  runtime_status = open_if_there(dir + "/power/runtime_status");
+  control = open_if_there(dir + "/power/control");
+  metrics_file = open_if_there(dir + "/gpu_metrics");
+  level_file = open_if_there(dir + "/power_dpm_force_performance_level");
+  profile_file = open_if_there(dir + "/pp_power_profile_mode");
+  reading_keeps_awake = quirk_applies(QuirkId::PollingKeepsAwake, device.family, kernel_release(sysroot));
+  if (const auto ms = parse_integer(read_text_or_empty(dir + "/power/autosuspend_delay_ms")); ms && *ms >= 0)
+    autosuspend = std::chrono::milliseconds(*ms);
+}
+
+// Gives reading `id` to this source unless an earlier row has it.
+void Sampler::Impl::claim(Source& source, std::size_t i, ReadingId id, const Result<Fd>& opened) {
+  auto& s = slot(id);
+  if (s.from_file) return;
+  s.from_file = true;
+  s.wakes = source.wakes;
+  source.slots[i] = index_of(id);
+  // A file that is there and may not be opened stays so; its errno is said from the first sample on.
+  if (!opened && !source.fd && source.other_ports.empty())
+    s.reading = {id, ReadingStatus::Unreadable, static_cast<std::int16_t>(opened.error().sys_errno), 0};
+}
+
+void Sampler::Impl::open_source(const SourceRow& row, const std::string& hwmon) {
+  if (row.ids[0] == ReadingId::PcieReplays && quirk_applies(QuirkId::ReplayCountConstantZero, device.family)) return;
+  const auto located = locate(row, dir, hwmon, chain.card_end);
+  if (!located) return;
+  Source source;
+  source.row = &row;
+  source.shown = located->shown;
+  source.slow = row.tier == SourceTier::Slow;
+  source.wakes = row.access == SourceAccess::Wakes;
+  auto opened = open_attribute(located->path);
+  if (opened) source.fd = std::move(*opened);
+  if (row.parse == SourceParse::Aer) {
+    for (std::size_t i = 1; i < chain.aer_sources.size(); ++i) {
+      if (auto port = open_if_there(chain.aer_sources[i] + "/" + std::string(row.file))) source.other_ports.push_back(std::move(port));
+    }
+  }
+  if (!opened && opened.error().code == ErrorCode::NotFound && source.other_ports.empty()) return;
+  for (std::size_t i = 0; i < row.ids.size(); ++i) {
+    if (row.ids[i] != ReadingId::PlainCount) claim(source, i, row.ids[i], opened);
+  }
+  const bool used = std::ranges::any_of(source.slots, [](auto s) { return s != kNoSlot; });
+  if (used && (source.fd || !source.other_ports.empty())) sources.push_back(std::move(source));
+}
+
+void Sampler::Impl::open_ras() {
+  for (std::size_t block = 0; block < kRasBlocks.size(); ++block) {
+    Source source;
+    source.shown = "ras/" + std::string(kRasBlocks[block]) + "_err_count";
+    auto opened = open_attribute(dir + "/" + source.shown);
+    if (!opened) continue;
+    source.fd = std::move(*opened);
+    source.slow = true;
+    for (std::size_t kind = 0; kind < 3; ++kind) claim(source, kind, ras_reading(block, static_cast<RasKind>(kind)), opened);
+    sources.push_back(std::move(source));
+  }
+}
+
+AttributeRead Sampler::Impl::read(const Fd& fd, std::string_view file, std::span<char> into) {
+  note(file);
+  const auto got = read_attribute(fd.get(), into);
+  if (got.sys_errno == ENODEV) gone = true;
+  return got;
+}
+
+// A missing runtime_status means that runtime power management is out of use, not that the GPU sleeps.
+PowerState Sampler::Impl::read_power() {
+  if (!runtime_status) return PowerState::Active;
+  const auto got = read(runtime_status, "power/runtime_status", buffer);
+  power_errno = got.sys_errno;
+  return got.sys_errno != 0 ? PowerState::Unknown : parse_runtime_status(got.text);
+}
+
+bool Sampler::Impl::held(SteadyTime now) const {
+  return now < hold_until;
+}
+
+// Up to 6.12 each read re-arms the autosuspend timer, so that a steady poll keeps an idle GPU awake for ever. An idle one
+// that may sleep is therefore left alone for a little longer than that timer.
+void Sampler::Impl::hold_if_idle(SteadyTime now) {
+  hold_until = {};
+  if (!reading_keeps_awake || autosuspend == Duration{} || !control) return;
+  const auto& busy = slot(ReadingId::UtilizationGfx).reading;
+  if (busy.status != ReadingStatus::Valid || busy.value > kIdlePercent) return;
+  const auto got = read(control, "power/control", buffer);
+  if (got.sys_errno == 0 && trimmed(got.text) == "auto") hold_until = now + autosuspend + kHoldMargin;
+}
+
+void Sampler::Impl::set_value(Slot& s, const SourceRow* row, std::optional<double> value) {
+  const auto id = s.reading.id;
+  if (!value) {
+    s.reading = {id, ReadingStatus::Unsupported, 0, 0};
+    return;
+  }
+  if (row != nullptr && (*value < row->low || *value > row->high)) {
+    s.reading = {id, ReadingStatus::Implausible, 0, 0};
+    return;
+  }
+  s.reading = {id, ReadingStatus::Valid, 0, *value};
+  s.worked = true;
+}
+
+void Sampler::Impl::set_failed(Slot& s, int sys_errno) {
+  const bool asleep_or_reset = sys_errno == EPERM || sys_errno == EBUSY;
+  if (asleep_or_reset) power = read_power();
+  const auto status = status_of_failure({sys_errno, s.worked, power != PowerState::Active && power != PowerState::Unknown});
+  s.reading = {s.reading.id, status, static_cast<std::int16_t>(sys_errno), 0};
+}
+
+// AER: errors of the link are counted at whichever end saw them; the sum is what the link did.
+void Sampler::Impl::add_other_ports(const Source& source, Values& values) {
+  for (const auto& port : source.other_ports) {
+    const auto got = read(port, source.shown, buffer);
+    const auto more = got.sys_errno == 0 ? parse_text(source.row, got.text) : std::nullopt;
+    if (more && (*more)[0]) values[0] = values[0].value_or(0) + *(*more)[0];
+  }
+}
+
+void Sampler::Impl::read_source(Source& source) {
+  std::optional<Values> values;
+  AttributeRead got;
+  if (source.fd) {
+    got = read(source.fd, source.shown, buffer);
+    if (got.sys_errno == 0) values = parse_text(source.row, got.text);
+  }
+  const bool empty = source.fd && got.sys_errno == 0 && trimmed(got.text).empty();
+  if (!source.other_ports.empty()) {
+    if (!values) values.emplace();
+    add_other_ports(source, *values);
+  }
+  const bool table = source.row != nullptr && source.row->parse == SourceParse::Dpm;
+  for (std::size_t i = 0; i < source.slots.size(); ++i) {
+    if (source.slots[i] == kNoSlot) continue;
+    auto& s = slots[source.slots[i]];
+    if (values) {
+      set_value(s, source.row, (*values)[i]);
+    } else if (got.sys_errno != 0) {
+      set_failed(s, got.sys_errno);
+    } else if (empty) {
+      const auto status = status_of_empty(s.worked, table);
+      s.reading = {s.reading.id, status, static_cast<std::int16_t>(status == ReadingStatus::Unreadable ? ENODATA : 0), 0};
+    } else if (source.row == nullptr) {  // "Query currently inaccessible"
+      s.reading = {s.reading.id, ReadingStatus::Unreadable, EAGAIN, 0};
+    } else {
+      s.reading = {s.reading.id, ReadingStatus::Implausible, 0, 0};
+    }
+  }
+}
+
+void Sampler::Impl::read_sources(bool slow, bool awake) {
+  for (auto& source : sources) {
+    if ((source.slow && !slow) || (source.wakes && !awake)) continue;
+    read_source(source);
+  }
+}
+
+void Sampler::Impl::read_metrics() {
+  metrics_size = 0;
+  metrics_errno = 0;
+  if (!metrics_file) return;
+  const auto got = read(metrics_file, "gpu_metrics", {reinterpret_cast<char*>(metrics_buffer.data()), metrics_buffer.size()});
+  metrics_errno = got.sys_errno;
+  metrics_size = got.text.size();
+}
+
+void Sampler::Impl::apply_metrics() {
+  // A read that failed says of the table's readings what its errno says; they are not the last ones any more.
+  for (const auto& row : metrics_reading_table()) {
+    auto& s = slot(row.id);
+    if (s.from_file) continue;
+    if (metrics_errno != 0 && s.worked) {
+      set_failed(s, metrics_errno);
+    } else {
+      s.reading = {row.id, ReadingStatus::Unsupported, 0, 0};
+    }
+  }
+  throttle = {};
+  if (metrics_size == 0) return;
+  const MetricsView view({metrics_buffer.data(), metrics_size});
+  for (const auto& row : metrics_reading_table()) {
+    auto& s = slot(row.id);
+    if (s.from_file || s.reading.status == ReadingStatus::Valid) continue;
+    if (const auto value = metrics_reading(view, row, device.family)) {
+      s.reading = {row.id, ReadingStatus::Valid, 0, *value};
+      s.worked = true;
+    }
+  }
+  for (const auto& share : residency.update(view)) slot(share.id).reading = {share.id, ReadingStatus::Valid, 0, share.percent};
+  decode_reasons(view);
+}
+
+void Sampler::Impl::decode_reasons(const MetricsView& view) {
+  const auto value = [this](ReadingId id) -> std::optional<double> {
+    const auto& r = slot(id).reading;
+    return r.status == ReadingStatus::Valid ? std::optional(r.value) : std::nullopt;
+  };
+  ThrottleInput input;
+  input.family = device.family;
+  input.asic_status = view.raw(MetricsKey::ThrottleStatus);
+  input.indep_status = view.raw(MetricsKey::IndepThrottleStatus);
+  input.junction_celsius = value(ReadingId::TemperatureJunction);
+  input.junction_critical_celsius = value(ReadingId::TemperatureJunctionCritical);
+  input.power_watt = value(ReadingId::PowerAverage);
+  if (!input.power_watt) input.power_watt = value(ReadingId::PowerInput);
+  input.power_cap_watt = value(ReadingId::PowerCap);
+  throttle = decode_throttle(input);
+}
+
+void Sampler::Impl::read_words() {
+  if (level_file) {
+    const auto got = read(level_file, "power_dpm_force_performance_level", buffer);
+    level = got.sys_errno == 0 ? std::string(trimmed(got.text)) : std::string();
+  }
+  if (profile_file) {
+    const auto got = read(profile_file, "pp_power_profile_mode", buffer);
+    profile = got.sys_errno == 0 ? parse_power_profile(got.text).value_or("") : std::string();
+  }
+}
+
+// The most that both ends of the slot link can do. Fixed; read once the GPU is awake, since the read can resume it.
+void Sampler::Impl::read_link_maxima() {
+  if (link_maxima_known) return;
+  note("max_link_speed");
+  std::optional<double> speed;
+  std::optional<double> width;
+  for (const auto& port : {chain.card_end, chain.platform_end}) {
+    if (port.empty()) continue;
+    const auto port_speed = parse_link_speed(read_text_or_empty(port + "/max_link_speed"));
+    const auto port_width = parse_integer(read_text_or_empty(port + "/max_link_width"));
+    if (port_speed) speed = std::min(speed.value_or(*port_speed), *port_speed);
+    if (port_width && *port_width >= 1 && *port_width <= 32) width = std::min(width.value_or(32), static_cast<double>(*port_width));
+  }
+  set_value(slot(ReadingId::PcieSpeedMax), nullptr, speed);
+  set_value(slot(ReadingId::PcieWidthMax), nullptr, width);
+  link_maxima_known = true;
+}
+
+// Values that no single file can judge.
+void Sampler::Impl::cross_check() {
+  auto& memory = slot(ReadingId::TemperatureMemory).reading;
+  const auto& edge = slot(ReadingId::TemperatureEdge).reading;
+  // Boards without a memory sensor say exactly 0 (Navi 14 does).
+  if (memory.status == ReadingStatus::Valid && memory.value == 0 && edge.status == ReadingStatus::Valid && edge.value >= 10)
+    memory = {memory.id, ReadingStatus::Implausible, 0, 0};
+  auto& used = slot(ReadingId::VramUsed).reading;
+  const auto& total = slot(ReadingId::VramTotal).reading;
+  if (used.status == ReadingStatus::Valid && total.status == ReadingStatus::Valid && used.value > total.value)
+    used = {used.id, ReadingStatus::Implausible, 0, 0};
+  auto& busy = slot(ReadingId::UtilizationGfx).reading;
+  if (busy.status == ReadingStatus::Valid && busy.value == 100 && quirk_applies(QuirkId::BusyConstant100, device.family))
+    busy = {busy.id, ReadingStatus::Implausible, 0, 0};
+  if (!quirk_applies(QuirkId::SecondaryDieZeroPower, device.family)) return;
+  auto& cap = slot(ReadingId::PowerCap).reading;
+  if (cap.status != ReadingStatus::Valid || cap.value != 0) return;
+  for (const auto id : {ReadingId::PowerAverage, ReadingId::PowerInput, ReadingId::PowerCap, ReadingId::PowerCapDefault, ReadingId::PowerCapMax}) {
+    auto& r = slot(id).reading;
+    if (r.status == ReadingStatus::Valid && r.value == 0) r = {id, ReadingStatus::Unsupported, 0, 0};
+  }
+}
+
+// The GPU sleeps, or does not say whether it does: its values are not the last ones any more.
+void Sampler::Impl::put_aside() {
+  const auto status = power == PowerState::Unknown ? ReadingStatus::Unreadable : ReadingStatus::Asleep;
+  const auto why = static_cast<std::int16_t>(power == PowerState::Unknown ? power_errno : 0);
+  for (auto& s : slots) {
+    const bool has_value = s.from_file ? s.wakes : s.worked;
+    if (has_value) s.reading = {s.reading.id, status, why, 0};
+  }
+  metrics_size = 0;
+  throttle = {};
+  level.clear();
+  profile.clear();
+  hold_until = {};
+}
+
+void Sampler::Impl::fill(Sample& out) const {
+  out.device = device_key;
+  out.power = power;
+  out.readings.clear();
+  out.readings.reserve(slots.size());
+  for (const auto& s : slots) {
+    if (s.reading.status != ReadingStatus::Unsupported) out.readings.push_back(s.reading);
+  }
+  out.throttle = throttle.believed;
+  out.throttle_gated = throttle.gated;
+  out.throttle_known = throttle.known;
+  out.performance_level = level;
+  out.power_profile = profile;
+}
+
+Sampler::Sampler(const std::string& sysroot, const DeviceInfo& device, Progress* progress)
+    : impl_(std::make_unique<Impl>(sysroot, device, progress)) {}
+Sampler::~Sampler() = default;
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+
+void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
+  auto& d = *impl_;
+  d.power = d.read_power();
+  const bool awake = d.power == PowerState::Active;
+  const bool read_all = awake && !d.held(now);
+  d.read_sources(slow, read_all);
+  if (read_all) {
+    d.read_metrics();
+    if (slow) {
+      d.read_words();
+      d.read_link_maxima();
+    }
+    d.apply_metrics();
+    d.cross_check();
+    d.hold_if_idle(now);
+  } else if (!awake) {
+    d.put_aside();
+  }
+  if (d.progress != nullptr) d.progress->idle();
+  d.fill(out);
+}
+
+std::span<const std::uint8_t> Sampler::metrics() const {
+  return {impl_->metrics_buffer.data(), impl_->metrics_size};
+}
+
+std::map<std::string, std::string> Sampler::sources() const {
+  std::map<std::string, std::string> out;
+  for (const auto& source : impl_->sources) {
+    for (const auto i : source.slots) {
+      if (i == kNoSlot) continue;
+      if (const auto* row = find_reading(impl_->slots[i].reading.id)) out[std::string(row->name)] = source.shown;
+    }
+  }
+  for (const auto& row : metrics_reading_table()) {
+    const auto& s = impl_->slot(row.id);
+    if (!s.from_file && s.worked) out[std::string(find_reading(row.id)->name)] = "gpu_metrics";
+  }
+  return out;
+}
+
+bool Sampler::present() const {
+  return !impl_->gone;
+}
+
+}  // namespace gpuhealth::telemetry
