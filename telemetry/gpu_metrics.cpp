@@ -101,11 +101,11 @@ std::string version_text(unsigned format, unsigned content) {
   return std::to_string(format) + "." + std::to_string(content);
 }
 
-std::string why_invalid(const MetricsFrame& frame, std::size_t read) {
+std::string why_invalid(const MetricsFrame& frame, std::size_t read, MetricsFile file) {
   if (read == 0) return "the file is empty";
   if (read < kHeaderEnd) return std::to_string(read) + " bytes are less than a header";
   if (frame.bytes.empty()) return "the header states a size of " + std::to_string(frame.structure_size);
-  if (is_stream(MetricsFile::GpuMetrics, frame.format, frame.content)) return "the stream states a negative number of attributes";
+  if (is_stream(file, frame.format, frame.content)) return "the stream states a negative number of attributes";
   return "revision " + version_text(frame.format, frame.content) + " is of no known format";
 }
 
@@ -161,7 +161,7 @@ GpuMetrics decode_gpu_metrics(std::span<const std::uint8_t> bytes, MetricsFile f
   out.structure_size = frame.structure_size;
   out.status = frame.status;
   if (frame.status == MetricsStatus::Invalid) {
-    out.note = why_invalid(frame, bytes.size());
+    out.note = why_invalid(frame, bytes.size(), file);
     return out;
   }
   out.note = about_revision(frame, file) + about_sizes(frame, bytes.size());
