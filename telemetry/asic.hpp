@@ -22,13 +22,15 @@ struct AsicInfo {
 AsicInfo find_asic(std::uint16_t device_id);
 
 struct ProductNames {
-  std::string name;                // the one name, or the chip's when several products share the id ("Navi 31 …"); empty: unknown
-  std::vector<std::string> others; // all candidates, when there are several
+  // The one name; or the chip's when id and revision do not decide ("Navi 31 (one of 4 products)", "Navi 33"); empty: unknown.
+  std::string name;
+  std::vector<std::string> others;  // all candidates where they do not decide
 };
 
 class NameTable {
  public:
-  // Reads libdrm's table (ROOT/usr/share/libdrm/amdgpu.ids); an absent or damaged one leaves our own rows.
+  // Reads libdrm's table ("ID,\tREV,\tNAME" a line; ROOT/usr/share/libdrm/amdgpu.ids) and adds our own rows for what it lacks.
+  // Damaged rows are skipped, an absent file leaves our own rows.
   static NameTable load(const std::string& ids_path = "/usr/share/libdrm/amdgpu.ids");
   [[nodiscard]] ProductNames find(std::uint16_t device_id, std::optional<std::uint8_t> revision) const;
 
@@ -38,6 +40,7 @@ class NameTable {
     std::uint8_t revision;
     std::string name;
   };
+  void add_own_rows();
   std::vector<Row> rows_;  // sorted by id, revision
 };
 

@@ -21,8 +21,9 @@ enum class MetricsFile : std::uint8_t { GpuMetrics, GpuBoardTemperature, Baseboa
 struct MetricsField {
   std::string name;                                  // "temperature_edge"; "xcp_stats[0].gfx_busy_inst"
   bool array = false;
+  bool is_signed = false;                            // raw is then two's complement
   std::vector<std::optional<double>> values;         // one for a scalar; null where the table holds the sentinel
-  std::vector<std::uint64_t> raw;                    // the same, as stored (a u64 does not fit a double)
+  std::vector<std::uint64_t> raw;                    // the same, exact (a u64 does not fit a double)
 };
 
 struct GpuMetrics {
@@ -30,7 +31,7 @@ struct GpuMetrics {
   unsigned content = 0;
   unsigned structure_size = 0;  // as the header states it
   MetricsStatus status = MetricsStatus::Invalid;
-  std::string note;             // one sentence when the status is not Ok
+  std::string note;             // why the status is not Ok, and what was skipped; empty when there is nothing to say
   std::vector<MetricsField> fields;
 
   [[nodiscard]] const MetricsField* find(std::string_view name) const;
@@ -38,7 +39,8 @@ struct GpuMetrics {
   [[nodiscard]] std::optional<double> value(std::string_view name, std::size_t index = 0) const;
 };
 
-// Never fails: what cannot be decoded is absent and the status says why.
+// Never fails: what cannot be decoded is absent and the status says why. Values are the table's own units (centi-degrees on
+// APUs; see metrics_units.hpp). A header that states another size than its revision has is Truncated or Longer.
 GpuMetrics decode_gpu_metrics(std::span<const std::uint8_t> bytes, MetricsFile file = MetricsFile::GpuMetrics);
 
 // The few fields that a sample needs, without allocating: looked up by number in the layout of the revision at hand.
@@ -61,6 +63,8 @@ enum class MetricsKey : std::uint8_t {
   Count,
 };
 
+struct Layout;
+
 // A view of one table; valid while the bytes are. Cheap: no allocation, constant time a key for fixed layouts.
 class MetricsView {
  public:
@@ -68,7 +72,7 @@ class MetricsView {
   [[nodiscard]] unsigned format() const { return format_; }
   [[nodiscard]] unsigned content() const { return content_; }
   [[nodiscard]] MetricsStatus status() const { return status_; }
-  // The raw value, null when absent, cut off, or the sentinel. Units are the layout's (centi-degrees stay centi-degrees).
+  // The raw value (an array's first), null when absent, cut off, or the sentinel. Units are the layout's: metrics_units.hpp.
   [[nodiscard]] std::optional<std::uint64_t> raw(MetricsKey key) const;
 
  private:
@@ -76,7 +80,8 @@ class MetricsView {
   unsigned format_ = 0;
   unsigned content_ = 0;
   MetricsStatus status_ = MetricsStatus::Invalid;
-  const void* layout_ = nullptr;
+  const Layout* layout_ = nullptr;
+  bool stream_ = false;
 };
 
 }  // namespace gpuhealth::telemetry
