@@ -42,7 +42,7 @@ bool is_apu(AsicFamily family);
 struct DeviceInfo {
   PciAddress pci;
   std::uint16_t vendor_id = 0;
-  std::uint16_t device_id = 0;
+  std::uint16_t device_id = 0;  // 0: a tree that does not say
   std::optional<std::uint16_t> subsystem_vendor;
   std::optional<std::uint16_t> subsystem_device;
   std::optional<std::uint8_t> revision;

@@ -128,12 +128,12 @@ Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vecto
     if (!pci_class || ((*pci_class >> 16) != kClassDisplay && (*pci_class >> 16) != kClassAccelerator)) continue;
     const auto vendor = hex16(dir + "/vendor");
     const auto id = hex16(dir + "/device");
-    if (!vendor || !id) {
-      notes.push_back(name + ": vendor or device id cannot be read; left out");
+    if (!vendor) {
+      notes.push_back(name + ": its vendor cannot be read; left out");
     } else if (*vendor == kVendorAmd) {
       found.push_back(*address);
     } else {
-      notes.push_back(name + ": " + note_on_other_vendor(*vendor, *id, driver_of(dir)));
+      notes.push_back(name + ": " + note_on_other_vendor(*vendor, id.value_or(0), driver_of(dir)));
     }
   }
   std::ranges::sort(found);
@@ -144,11 +144,11 @@ Result<DeviceInfo> identify(const std::string& sysroot, const PciAddress& addres
   const auto dir = device_dir(sysroot, address);
   const auto vendor = hex16(dir + "/vendor");
   const auto id = hex16(dir + "/device");
-  if (!vendor || !id) return fail(ErrorCode::NotFound, dir + ": no vendor and device id; the GPU is not there");
+  if (!vendor) return fail(ErrorCode::NotFound, dir + ": no vendor id; the GPU is not there");
   DeviceInfo device;
   device.pci = address;
   device.vendor_id = *vendor;
-  device.device_id = *id;
+  device.device_id = id.value_or(0);
   device.pci_class = parse_hex(read_text_or_empty(dir + "/class")).value_or(0);
   read_identity(dir, names, device);
   return device;

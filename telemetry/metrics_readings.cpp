@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/metrics_readings.hpp"
 
+#include <utility>
+
 #include "telemetry/metrics_units.hpp"
 
 namespace gpuhealth::telemetry {

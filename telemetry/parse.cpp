@@ -180,18 +180,20 @@ std::optional<RasCounts> parse_ras_counts(std::string_view text) {
   return out;
 }
 
+// Rows or columns, depending on the ASIC: " 0 BOOTUP_DEFAULT*:", "  1 3D_FULL_SCREEN *:  0", "4 VR            * 5 COMPUTE".
+// The profile in force is always the word before the star, and its number stands before that word.
 std::optional<std::string> parse_power_profile(std::string_view text) {
-  // " 0 BOOTUP_DEFAULT*:", "  1 3D_FULL_SCREEN *:        0 …", "  1   3D_FULL_SCREEN*"; the columns' own head may hold stars no more.
   std::optional<std::string> name;
   for_lines(text, [&](std::string_view line) {
     const auto star = line.find('*');
-    if (star == std::string_view::npos || !std::isdigit(static_cast<unsigned char>(line.front()))) return true;
-    auto head = strip(line.substr(0, star));
-    const auto gap = head.find_first_of(" \t");
+    if (star == std::string_view::npos) return true;
+    const auto head = strip(line.substr(0, star));
+    const auto gap = head.find_last_of(" \t");
     if (gap == std::string_view::npos) return true;
-    head = strip(head.substr(gap));
-    if (head.empty() || head.find(':') != std::string_view::npos) return true;
-    name = std::string(head);
+    const auto before = strip(head.substr(0, gap));
+    const auto number = before.substr(before.find_last_of(" \t") + 1);
+    if (!whole_number<unsigned>(number)) return true;
+    name = std::string(head.substr(gap + 1));
     return false;
   });
   return name;
