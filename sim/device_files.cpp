@@ -5,6 +5,7 @@
 #include "sim/pci_files.hpp"
 #include "sim/pm_files.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -87,6 +88,7 @@ std::vector<FileText> firmware_files() {
                                                                                 {"vcn", 0x0311c007},
                                                                                 {"asd", 0x210000a9}}};
   std::vector<FileText> files;
+  files.reserve(kFirmware.size());
   for (const auto& [name, version] : kFirmware)
     files.push_back({fmt::format("fw_version/{}_fw_version", name), fmt::format("0x{:08x}\n", version)});
   return files;

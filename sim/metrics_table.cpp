@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace gpuhealth::sim {
 namespace {
@@ -111,8 +112,8 @@ std::string table_v1_5(const Card& card) {
   t.u16(rounded(s.link.speed_gts * 10));
   t.u16(16);
   t.u16(32);  // xgmi width, speed
-  t.u32(1000 * s.busy_percent);
-  t.u32(1000 * s.memory_busy_percent);
+  t.u32(std::uint64_t{1000} * s.busy_percent);
+  t.u32(std::uint64_t{1000} * s.memory_busy_percent);
   t.u64(0);
   t.u64(0);  // pcie bandwidth
   t.u64(0);  // l0_to_recov
@@ -138,7 +139,7 @@ std::string table_v2_1(const Card& card) {
   t.u16(rounded(s.edge_c * 100));
   t.u16s(8, rounded(s.edge_c * 100));  // cores
   t.u16s(2, kAbsent);                  // l3
-  t.u16(s.busy_percent * 100);
+  t.u16(std::uint64_t{100} * s.busy_percent);
   t.u16(0);  // media
   t.u64(s.uptime_ns);
   t.u16(rounded(s.power_w * 1000));
