@@ -18,6 +18,8 @@ using Time = std::chrono::steady_clock::time_point;
 using boost::asio::steady_timer;
 using boost::system::error_code;
 
+constexpr int kBusyMachine = 10;  // deadlines that a reader outside any read is given
+
 }  // namespace
 
 struct ReaderPool::Impl : std::enable_shared_from_this<Impl> {
@@ -159,6 +161,8 @@ void ReaderPool::Impl::check(const GroupPtr& group) {
     return;
   }
   if (where.device == Progress::kNoDevice) {
+    // Not inside a read: it is starting, or the machine is too busy to run it. That is no fault of a GPU.
+    if (now - group->moved < kBusyMachine * options.deadline) return arm(group);
     ended(group, "it does not answer");
     return;
   }
@@ -243,7 +247,7 @@ void ReaderPool::Impl::ended(const GroupPtr& group, const std::string& how) {
 }
 
 void ReaderPool::Impl::restart_later() {
-  restart_delay = std::clamp(restart_delay * 2, std::chrono::milliseconds(1000), options.last_retry);
+  restart_delay = std::min(std::max(restart_delay * 2, options.first_retry / 5), options.last_retry);
   restart.expires_after(restart_delay);
   restart.async_wait([weak = weak_from_this()](error_code error) {
     const auto self = weak.lock();

@@ -58,8 +58,8 @@ class Captures : public ::testing::Test {
       const auto* row = find_reading(e.reading);
       ASSERT_NE(row, nullptr) << e.reading;
       const auto value = card.sample.value(row->id);
-      EXPECT_TRUE(value) << e.reading << " has no value";
-      if (value) EXPECT_NEAR(*value, e.value, 1e-6) << e.reading;
+      ASSERT_TRUE(value) << e.reading << " has no value";
+      EXPECT_NEAR(*value, e.value, 1e-6) << e.reading;
     }
   }
   static void expect_unsupported(const Inspected& card, const std::vector<std::string>& names) {
