@@ -2,9 +2,11 @@
 #include "telemetry/asic.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace gpuhealth::telemetry {
@@ -33,6 +35,7 @@ constexpr ProductRow kProducts[] = {
 #undef PRODUCT
 
 constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kLargestFile = 1 << 20;  // libdrm's is 25 KB
 
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -51,7 +54,8 @@ std::optional<T> parse_hex(std::string_view text) {
 
 // Names go to terminals and buses: a row with anything but printable ASCII is damage.
 bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+  return !text.empty() && text.size() <= kLongestName &&
+         std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 std::string one_of_text(std::string_view chip, std::size_t products) {
@@ -79,34 +83,50 @@ AsicInfo find_asic(std::uint16_t device_id) {
 }
 
 NameTable NameTable::load(const std::string& ids_path) {
+  std::string text;
+  std::ifstream file(ids_path, std::ios::binary);
+  std::array<char, 4096> chunk{};
+  while (text.size() < kLargestFile && (file.read(chunk.data(), chunk.size()) || file.gcount() > 0))
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  return parse(text);
+}
+
+NameTable NameTable::parse(std::string_view ids) {
   NameTable table;
-  std::ifstream file(ids_path);
-  for (std::string line; std::getline(file, line);) {
-    const std::string_view text = line;
-    const auto first = text.find(',');
-    const auto second = first == std::string_view::npos ? first : text.find(',', first + 1);
-    if (text.starts_with('#') || second == std::string_view::npos) continue;
-    const auto id = parse_hex<std::uint16_t>(trim(text.substr(0, first)));
-    const auto revision = parse_hex<std::uint8_t>(trim(text.substr(first + 1, second - first - 1)));
-    const auto name = trim(text.substr(second + 1));
-    if (id && revision && is_name(name)) table.rows_.push_back({*id, *revision, std::string(name)});
+  while (!ids.empty()) {
+    const auto line = ids.substr(0, ids.find('\n'));
+    ids.remove_prefix(std::min(line.size() + 1, ids.size()));
+    const auto first = line.find(',');
+    const auto second = first == std::string_view::npos ? first : line.find(',', first + 1);
+    if (line.starts_with('#') || second == std::string_view::npos) continue;
+    const auto id = parse_hex<std::uint16_t>(trim(line.substr(0, first)));
+    const auto revision = parse_hex<std::uint8_t>(trim(line.substr(first + 1, second - first - 1)));
+    const auto name = trim(line.substr(second + 1));
+    if (id && revision && is_name(name)) table.add({*id, *revision, std::string(name)});
   }
   table.add_own_rows();
   return table;
 }
 
+void NameTable::add(Row row) {
+  const auto by_key = [](const Row& r) { return std::pair(r.device_id, r.revision); };
+  const auto at = std::ranges::upper_bound(rows_, by_key(row), {}, by_key);
+  rows_.insert(at, std::move(row));
+}
+
 void NameTable::add_own_rows() {
-  const auto by_key = [](const Row& row) { return std::pair(row.device_id, row.revision); };
-  std::ranges::stable_sort(rows_, {}, by_key);
-  std::vector<Row> own;
+  const NameTable installed = *this;
   for (const auto& product : kProducts) {
-    for (const auto* revision = product.revisions; *revision != kNoRevision; ++revision) {
-      const std::pair key(product.device_id, static_cast<std::uint8_t>(*revision));
-      if (!std::ranges::binary_search(rows_, key, {}, by_key)) own.push_back({key.first, key.second, std::string(product.name)});
+    for (const auto* at = product.revisions; *at != kNoRevision; ++at) {
+      const auto revision = static_cast<std::uint8_t>(*at);
+      if (!installed.has(product.device_id, revision)) add({product.device_id, revision, std::string(product.name)});
     }
   }
-  rows_.insert(rows_.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
-  std::ranges::stable_sort(rows_, {}, by_key);
+}
+
+bool NameTable::has(std::uint16_t device_id, std::uint8_t revision) const {
+  return std::ranges::binary_search(rows_, std::pair(device_id, revision), {},
+                                    [](const Row& r) { return std::pair(r.device_id, r.revision); });
 }
 
 ProductNames NameTable::find(std::uint16_t device_id, std::optional<std::uint8_t> revision) const {

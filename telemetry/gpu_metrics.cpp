@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/gpu_metrics.hpp"
 
+#include "telemetry/gpu_metrics_frame.hpp"
+
 #include <algorithm>
 #include <array>
-
-#include "telemetry/gpu_metrics_frame.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -22,7 +22,8 @@ void append_value(MetricsField& field, const std::uint8_t* at, FieldType type, b
   if (absent)
     field.values.emplace_back();
   else
-    field.values.emplace_back(negative ? static_cast<double>(static_cast<std::int64_t>(raw)) : static_cast<double>(raw));
+    field.values.emplace_back(negative ? static_cast<double>(static_cast<std::int64_t>(raw))
+                                       : static_cast<double>(raw));
 }
 
 void append_field(GpuMetrics& out, std::string name, std::span<const std::uint8_t> bytes, std::size_t offset,

@@ -61,8 +61,7 @@ MetricsFrame frame_metrics(std::span<const std::uint8_t> bytes, MetricsFile file
     return frame;
   }
   frame.layout = find_layout(file, frame.format, frame.content);
-  if (frame.layout != nullptr)
-    frame.status = status_of_struct(bytes.size(), frame.structure_size, frame.layout->size);
+  if (frame.layout != nullptr) frame.status = status_of_struct(bytes.size(), frame.structure_size, frame.layout->size);
   return frame;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both readers of a metrics file share: which layout it has, how many of its bytes count, and the walk over an attribute
-// stream. Private to the room.
+// What both readers of a metrics file share: which layout it has, how many of its bytes count, and the walk over an
+// attribute stream. Private to the room.
 #pragma once
+
+#include "telemetry/gpu_metrics_table.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-
-#include "telemetry/gpu_metrics_table.hpp"
 
 namespace gpuhealth::telemetry {
 
@@ -17,7 +17,7 @@ struct MetricsFrame {
   unsigned content = 0;
   unsigned structure_size = 0;
   MetricsStatus status = MetricsStatus::Invalid;
-  const Layout* layout = nullptr;       // null for a stream and for what is invalid
+  const Layout* layout = nullptr;  // null for a stream and for what is invalid
   bool stream = false;
   std::span<const std::uint8_t> bytes;  // those inside both the file and the stated size
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout table behind the decoder (gpu_metrics_layouts.inc) and what is looked up in it. Private to the room, its tests
-// and the fuzz target.
+// The layout table behind the decoder (gpu_metrics_layouts.inc) and what is looked up in it. Private to the room, its
+// tests and the fuzz target.
 #pragma once
+
+#include "telemetry/gpu_metrics.hpp"
 
 #include <array>
 #include <cstddef>
@@ -10,8 +12,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-
-#include "telemetry/gpu_metrics.hpp"
 
 namespace gpuhealth::telemetry {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/throttle_map.hpp"
 
+#include "telemetry/quirks.hpp"
+
 #include <algorithm>
 #include <span>
 #include <string_view>
-
-#include "telemetry/quirks.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -46,7 +46,8 @@ constexpr Gate kGates[] = {
     {QuirkId::PptFlicker, Ppt3, SecondSign::PowerNearCap},
     {QuirkId::IndepPpt0Alias, Ppt0, SecondSign::AsicMask},
 };
-constexpr double kNearCriticalCelsius = 5.0;  // firmware throttles at the limit and holds the die a few degrees below it
+constexpr double kNearCriticalCelsius =
+    5.0;  // firmware throttles at the limit and holds the die a few degrees below it
 constexpr double kNearCapShare = 0.9;
 
 std::span<const BitRow> map_of(AsicFamily family) {

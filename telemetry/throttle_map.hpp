@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an ASIC's throttle bits to reasons, with the gates of the quirk table: bits that a part always sets are not believed
-// without a second sign.
+// From an ASIC's throttle bits to reasons, with the gates of the quirk table: bits that a part always sets are not
+// believed without a second sign.
 #pragma once
-
-#include <cstdint>
-#include <optional>
 
 #include "core/device.hpp"
 #include "core/throttle.hpp"
+
+#include <cstdint>
+#include <optional>
 
 namespace gpuhealth::telemetry {
 
@@ -22,9 +22,9 @@ struct ThrottleInput {
 };
 
 struct ThrottleOutput {
-  bool known = false;     // this part reports reasons in its metrics
+  bool known = false;  // this part reports reasons in its metrics
   ThrottleSet believed;
-  ThrottleSet gated;      // set by the firmware, not believed
+  ThrottleSet gated;  // set by the firmware, not believed
 };
 
 ThrottleOutput decode_throttle(const ThrottleInput& input);

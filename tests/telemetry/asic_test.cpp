@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/asic.hpp"
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -99,9 +99,10 @@ TEST(Asic, NoIdBelongsToTwoChips) {
 
 TEST(Asic, EachOwnProductIsOfAKnownChipAndNamedOnce) {
   std::set<std::pair<int, int>> seen;
-#define PRODUCT(name, device_id, ...)                                                       \
-  EXPECT_NE(find_asic(device_id).family, AsicFamily::Unknown) << name;                      \
-  for (const int revision : {__VA_ARGS__}) EXPECT_TRUE(seen.insert({device_id, revision}).second) << name << " " << revision;
+#define PRODUCT(name, device_id, ...)                                  \
+  EXPECT_NE(find_asic(device_id).family, AsicFamily::Unknown) << name; \
+  for (const int revision : {__VA_ARGS__})                             \
+    EXPECT_TRUE(seen.insert({device_id, revision}).second) << name << " " << revision;
 #include "telemetry/product_names.def"
 #undef PRODUCT
 }
@@ -117,8 +118,8 @@ TEST(ProductNames, RevisionDecidesBetweenTheProductsOfNavi31) {
 TEST(ProductNames, WithoutARevisionItIsOneOfSeveral) {
   const auto found = own_rows_only().find(0x744C, std::nullopt);
   EXPECT_EQ(found.name, "Navi 31 (one of 4 products)");
-  EXPECT_EQ(found.others,
-            (Names{"AMD Radeon RX 7900 XTX", "AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 GRE", "AMD Radeon RX 7900M"}));
+  EXPECT_EQ(found.others, (Names{"AMD Radeon RX 7900 XTX", "AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 GRE",
+                                 "AMD Radeon RX 7900M"}));
 }
 
 TEST(ProductNames, AnUnlistedRevisionIsOneOfSeveralToo) {
@@ -148,7 +149,9 @@ TEST(ProductNames, PartWithoutARowIsItsChip) {
 }
 
 TEST(ProductNames, LibdrmsTableComesFirst) {
-  const TempFile file("# comment\n1.0.0\n744C,\tC8,\tBoard of the distribution\n73FF,\tC1,\tAMD Radeon RX 6600 XT\n73FF,\tC7,\tAMD Radeon RX 6600\n");
+  const TempFile file(
+      "# comment\n1.0.0\n744C,\tC8,\tBoard of the distribution\n73FF,\tC1,\tAMD Radeon RX 6600 XT\n73FF,\tC7,\tAMD "
+      "Radeon RX 6600\n");
   const auto names = NameTable::load(file.path());
   EXPECT_EQ(names.find(0x744C, 0xC8).name, "Board of the distribution");
   EXPECT_EQ(names.find(0x744C, 0xCC).name, "AMD Radeon RX 7900 XT");
@@ -157,7 +160,8 @@ TEST(ProductNames, LibdrmsTableComesFirst) {
 }
 
 TEST(ProductNames, TheSameRowTwiceWithTwoNamesGivesCandidates) {
-  const TempFile file("743F,\tC3,\tAMD Radeon RX 6500\n743F,\tC3,\tAMD Radeon RX 6500M\n98E4,\tEB,\tSame\n98E4,\tEB,\tSame\n");
+  const TempFile file(
+      "743F,\tC3,\tAMD Radeon RX 6500\n743F,\tC3,\tAMD Radeon RX 6500M\n98E4,\tEB,\tSame\n98E4,\tEB,\tSame\n");
   const auto names = NameTable::load(file.path());
   EXPECT_EQ(names.find(0x743F, 0xC3).name, "Navi 24 (one of 2 products)");
   EXPECT_EQ(names.find(0x743F, 0xC3).others, (Names{"AMD Radeon RX 6500", "AMD Radeon RX 6500M"}));
@@ -166,9 +170,11 @@ TEST(ProductNames, TheSameRowTwiceWithTwoNamesGivesCandidates) {
 
 TEST(ProductNames, DamagedTableLosesOnlyItsDamagedRows) {
   const std::string nul(1, '\0');
-  const TempFile file("\x01\xFF,,,\n12345,\tC1,\tid too long\n731F,\t1C1,\trevision too long\n731F\n731F,\tC1\nG31F,\tC1,\tx\n"
-                      "731F,\tC1,\t\n731F,\tC2,\tbell \x07\n731F,\tC3,\tnul " + nul + "\n731F,\tC4,\tAMD Radeon RX 5700\r\n" +
-                      "731F,\tC5,\t" + std::string(500, 'a') + "\n7340,\tC5,\tno newline at the end");
+  const TempFile file(
+      "\x01\xFF,,,\n12345,\tC1,\tid too long\n731F,\t1C1,\trevision too long\n731F\n731F,\tC1\nG31F,\tC1,\tx\n"
+      "731F,\tC1,\t\n731F,\tC2,\tbell \x07\n731F,\tC3,\tnul " +
+      nul + "\n731F,\tC4,\tAMD Radeon RX 5700\r\n" + "731F,\tC5,\t" + std::string(500, 'a') +
+      "\n7340,\tC5,\tno newline at the end");
   const auto names = NameTable::load(file.path());
   EXPECT_EQ(names.find(0x731F, std::nullopt).name, "AMD Radeon RX 5700");
   EXPECT_EQ(names.find(0x7340, 0xC5).name, "no newline at the end");

@@ -2,7 +2,7 @@
 // Bytes for the decoder tests: from captures, and built by hand.
 #pragma once
 
-#include <gtest/gtest.h>
+#include "tests/support/captures.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/captures.hpp"
+#include <gtest/gtest.h>
 
 using ByteVector = std::vector<std::uint8_t>;
 
@@ -24,13 +24,13 @@ inline ByteVector read_bytes(const std::filesystem::path& path) {
 
 // In a test's body: `dir` becomes the folder of captures. Without one the test is skipped, and fails where captures are
 // required (CI).
-#define CAPTURES_OR_RETURN(dir)                                                                           \
-  const auto captures_found = captures_dir();                                                             \
-  if (!captures_found) {                                                                                  \
-    if (std::getenv("CI") != nullptr || std::getenv("GPUHEALTH_REQUIRE_CAPTURES") != nullptr)             \
-      FAIL() << "no captures: set GPUHEALTH_CAPTURES";                                                    \
-    GTEST_SKIP() << "no captures: set GPUHEALTH_CAPTURES";                                                \
-  }                                                                                                       \
+#define CAPTURES_OR_RETURN(dir)                                                               \
+  const auto captures_found = captures_dir();                                                 \
+  if (!captures_found) {                                                                      \
+    if (std::getenv("CI") != nullptr || std::getenv("GPUHEALTH_REQUIRE_CAPTURES") != nullptr) \
+      FAIL() << "no captures: set GPUHEALTH_CAPTURES";                                        \
+    GTEST_SKIP() << "no captures: set GPUHEALTH_CAPTURES";                                    \
+  }                                                                                           \
   const std::filesystem::path& dir = *captures_found
 
 // A table as the driver begins one: all ones, then the header.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What real cards wrote. The expected values were read off the bytes by hand.
-#include <gtest/gtest.h>
-
 #include "telemetry/gpu_metrics.hpp"
 #include "tests/telemetry/decoder_support.hpp"
+
+#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -78,7 +78,8 @@ TEST(GpuMetricsCapture, Navi32DesktopCardAtIdle) {
 
 TEST(GpuMetricsCapture, Navi33LaptopAtIdleSetsItsHotspotBit) {
   CAPTURES_OR_RETURN(dir);
-  for (const auto* path : {"gpu_metrics/lact-rx7600s-v1.3/gpu_metrics", "sysfs/lact-rx7600s/card1/device/gpu_metrics"}) {
+  for (const auto* path :
+       {"gpu_metrics/lact-rx7600s-v1.3/gpu_metrics", "sysfs/lact-rx7600s/card1/device/gpu_metrics"}) {
     const auto m = decode_gpu_metrics(read_bytes(dir / path));
     EXPECT_EQ(m.status, MetricsStatus::Ok);
     expect_values(m, {{"temperature_edge", 53},
@@ -187,7 +188,8 @@ TEST(GpuMetricsCapture, Mi100TenSecondsApart) {
 
 TEST(GpuMetricsCapture, PhoenixApuReportsCentiDegrees) {
   CAPTURES_OR_RETURN(dir);
-  for (const auto* path : {"gpu_metrics/lact-phoenix-v2.1/gpu_metrics", "sysfs/lact-phoenix/card1/device/gpu_metrics"}) {
+  for (const auto* path :
+       {"gpu_metrics/lact-phoenix-v2.1/gpu_metrics", "sysfs/lact-phoenix/card1/device/gpu_metrics"}) {
     const auto m = decode_gpu_metrics(read_bytes(dir / path));
     EXPECT_EQ(m.status, MetricsStatus::Ok);
     EXPECT_EQ(m.format, 2U);

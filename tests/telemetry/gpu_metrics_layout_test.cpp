@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout table against the reference, field by field.
-#include <gtest/gtest.h>
-
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "telemetry/gpu_metrics_table.hpp"
 #include "tests/telemetry/decoder_support.hpp"
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace gpuhealth::telemetry {
 namespace {

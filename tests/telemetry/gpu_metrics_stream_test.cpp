@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packed attribute streams of gpu_metrics 1.9 and partition 1.1.
-#include <gtest/gtest.h>
-
 #include "telemetry/gpu_metrics.hpp"
 #include "tests/telemetry/decoder_support.hpp"
+
+#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -18,9 +18,8 @@ constexpr unsigned kU64 = 6;
 
 TEST(GpuMetricsStream, ByteForByte) {
   // header: 28 bytes, 1.9; two attributes; temperature_hotspot u16 x1 = 45; gfx-clocks (id 33) u16 x2 = 2100, none.
-  const ByteVector bytes = {0x1E, 0x00, 0x01, 0x09, 0x02, 0x00, 0x00, 0x00,
-                            0x01, 0x00, 0x20, 0x02, 0x00, 0x00, 0x00, 0x00, 0x2D, 0x00,
-                            0x02, 0x84, 0x20, 0x01, 0x00, 0x00, 0x00, 0x00, 0x34, 0x08, 0xFF, 0xFF};
+  const ByteVector bytes = {0x1E, 0x00, 0x01, 0x09, 0x02, 0x00, 0x00, 0x00, 0x01, 0x00, 0x20, 0x02, 0x00, 0x00, 0x00,
+                            0x00, 0x2D, 0x00, 0x02, 0x84, 0x20, 0x01, 0x00, 0x00, 0x00, 0x00, 0x34, 0x08, 0xFF, 0xFF};
   const auto m = decode_gpu_metrics(bytes);
   EXPECT_EQ(m.status, MetricsStatus::Ok);
   EXPECT_EQ(m.note, "");
@@ -34,7 +33,8 @@ TEST(GpuMetricsStream, ByteForByte) {
 }
 
 TEST(GpuMetricsStream, ValuesFollowWithoutAlignment) {
-  const auto m = decode_gpu_metrics(StreamBuilder().add(16, kU8, {16}).add(25, kU64, {0x1122334455667788}).add(17, kU16, {320}).bytes());
+  const auto m = decode_gpu_metrics(
+      StreamBuilder().add(16, kU8, {16}).add(25, kU64, {0x1122334455667788}).add(17, kU16, {320}).bytes());
   EXPECT_EQ(m.status, MetricsStatus::Ok);
   EXPECT_EQ(m.value("pcie_link_width"), 16);
   EXPECT_EQ(m.find("pcie_replay_count_acc")->raw[0], 0x1122334455667788U);
@@ -42,7 +42,8 @@ TEST(GpuMetricsStream, ValuesFollowWithoutAlignment) {
 }
 
 TEST(GpuMetricsStream, UnknownIdsAreSkippedBySizeAndCounted) {
-  const auto m = decode_gpu_metrics(StreamBuilder().add(48, kU16, {1, 2, 3}).add(700, kU8, {9}).add(3, kU16, {600}).bytes());
+  const auto m =
+      decode_gpu_metrics(StreamBuilder().add(48, kU16, {1, 2, 3}).add(700, kU8, {9}).add(3, kU16, {600}).bytes());
   EXPECT_EQ(m.status, MetricsStatus::Ok);
   EXPECT_EQ(m.value("curr_socket_power"), 600);
   EXPECT_EQ(m.note, "2 attributes of unknown ids skipped");
@@ -54,7 +55,8 @@ TEST(GpuMetricsStream, IdDecidesNotTheUnitTag) {
 }
 
 TEST(GpuMetricsStream, AllOnesAreAbsentInTheAttributesOwnWidth) {
-  const auto m = decode_gpu_metrics(StreamBuilder().add(4, kU16, {0xFFFF}).add(5, kU32, {0xFFFF}).add(1, kS16, {0xFFFF}).bytes());
+  const auto m =
+      decode_gpu_metrics(StreamBuilder().add(4, kU16, {0xFFFF}).add(5, kU32, {0xFFFF}).add(1, kS16, {0xFFFF}).bytes());
   EXPECT_EQ(m.find("average_gfx_activity")->values, Values{kNone});
   EXPECT_EQ(m.find("average_umc_activity")->values, Values{65535});
   EXPECT_EQ(m.find("temperature_mem")->values, Values{kNone});
@@ -123,7 +125,9 @@ TEST(GpuMetricsStream, NewerStreamIsReadAndSaidToBeUnknown) {
   const auto m = decode_gpu_metrics(StreamBuilder(10).add(0, kU16, {45}).add(90, kU16, {1}).bytes());
   EXPECT_EQ(m.status, MetricsStatus::UnknownRevision);
   EXPECT_EQ(m.value("temperature_hotspot"), 45);
-  EXPECT_EQ(m.note, "revision 1.10 is newer than all known: read as a stream of attributes; 1 attributes of unknown ids skipped");
+  EXPECT_EQ(
+      m.note,
+      "revision 1.10 is newer than all known: read as a stream of attributes; 1 attributes of unknown ids skipped");
 }
 
 TEST(GpuMetricsStream, PartitionFileHasAStreamToo) {

@@ -2,11 +2,10 @@
 // Sizes, revisions and sentinels of the struct layouts, on tables built by hand.
 #include "telemetry/gpu_metrics.hpp"
 
-#include <gtest/gtest.h>
+#include "tests/telemetry/decoder_support.hpp"
 
 #include <climits>
-
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -93,7 +92,8 @@ TEST(GpuMetrics, HeaderThatStatesLessThanItsRevisionCutsTheFields) {
   EXPECT_EQ(m.find("voltage_soc"), nullptr);
   EXPECT_EQ(m.find("temperature_hbm")->values, (Values{0, 0, 0, 0}));
   EXPECT_EQ(m.note,
-            "the header states 96 bytes, the file has 120; the header states 96 bytes, revision 1.3 has 120: only fields inside "
+            "the header states 96 bytes, the file has 120; the header states 96 bytes, revision 1.3 has 120: only "
+            "fields inside "
             "both are decoded");
 }
 
@@ -154,7 +154,14 @@ TEST(GpuMetrics, ValueJustBelowTheSentinelIsAValue) {
 
 TEST(GpuMetrics, Mi300Revision1_5) {
   TableBuilder table(360, 1, 5);
-  table.put(4, 2, 57).put(6, 2, 41).put(10, 2, 612).put(12, 2, 99).put(16, 2, 3).put(104, 4, 0).put(112, 2, 16).put(114, 2, 320);
+  table.put(4, 2, 57)
+      .put(6, 2, 41)
+      .put(10, 2, 612)
+      .put(12, 2, 99)
+      .put(16, 2, 3)
+      .put(104, 4, 0)
+      .put(112, 2, 16)
+      .put(114, 2, 320);
   table.put(152, 8, 17).put(312, 2, 2100).put(314, 2, 2095).put(352, 2, 1300);
   const auto m = decode_gpu_metrics(table.bytes());
   EXPECT_EQ(m.status, MetricsStatus::Ok);
@@ -219,17 +226,20 @@ TEST(GpuMetrics, SisterFilesShareNumbersAndAreToldApartByTheCaller) {
   EXPECT_EQ(m.value("node_temp", 1), kNone);
   EXPECT_EQ(m.find("node_temp")->values.size(), 12U);
   EXPECT_EQ(m.find("temperature_edge"), nullptr);
-  const auto base = decode_gpu_metrics(TableBuilder(144, 1, 0).put(16, 4, 0x0400001E).bytes(), MetricsFile::BaseboardTemperature);
+  const auto base =
+      decode_gpu_metrics(TableBuilder(144, 1, 0).put(16, 4, 0x0400001E).bytes(), MetricsFile::BaseboardTemperature);
   EXPECT_EQ(base.status, MetricsStatus::Ok);
   EXPECT_EQ(base.value("system_temp"), 67108894);  // sensor 4, 30 C
-  const auto partition = decode_gpu_metrics(TableBuilder(488, 1, 0).put(4, 2, 1900).put(46, 2, 9).bytes(), MetricsFile::Partition);
+  const auto partition =
+      decode_gpu_metrics(TableBuilder(488, 1, 0).put(4, 2, 1900).put(46, 2, 9).bytes(), MetricsFile::Partition);
   EXPECT_EQ(partition.status, MetricsStatus::Ok);
   EXPECT_EQ(partition.value("current_gfxclk"), 1900);
   EXPECT_EQ(partition.value("padding"), 9);
 }
 
 TEST(GpuMetrics, NewerBoardFileIsReadAsTheKnownOne) {
-  const auto m = decode_gpu_metrics(TableBuilder(120, 1, 1).put(16, 4, 0x01000020).bytes(), MetricsFile::GpuBoardTemperature);
+  const auto m =
+      decode_gpu_metrics(TableBuilder(120, 1, 1).put(16, 4, 0x01000020).bytes(), MetricsFile::GpuBoardTemperature);
   EXPECT_EQ(m.status, MetricsStatus::UnknownRevision);
   EXPECT_EQ(m.value("node_temp"), 16777248);
 }

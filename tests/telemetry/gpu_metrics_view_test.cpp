@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampler's view: the same bytes, without allocation.
-#include <gtest/gtest.h>
+#include "telemetry/gpu_metrics.hpp"
+#include "tests/telemetry/decoder_support.hpp"
 
 #include <cstdlib>
 #include <new>
 
-#include "telemetry/gpu_metrics.hpp"
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 namespace {
 std::size_t allocations = 0;
@@ -70,7 +70,8 @@ TEST(MetricsView, ReadsResidencyAccumulatorsOfMi300) {
 }
 
 TEST(MetricsView, FindsKeysInAStream) {
-  const auto bytes = StreamBuilder().add(60, 6, {1, 2}).add(0, 2, {45}).add(3, 2, {0xFFFF}).add(33, 2, {2100, 2000}).bytes();
+  const auto bytes =
+      StreamBuilder().add(60, 6, {1, 2}).add(0, 2, {45}).add(3, 2, {0xFFFF}).add(33, 2, {2100, 2000}).bytes();
   const MetricsView view(bytes);
   EXPECT_EQ(view.status(), MetricsStatus::Ok);
   EXPECT_EQ(view.raw(MetricsKey::TemperatureHotspot), 45U);

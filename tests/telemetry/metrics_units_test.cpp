@@ -9,8 +9,9 @@ namespace {
 constexpr auto kNone = std::nullopt;
 
 TEST(MetricsUnits, DiscreteCardsAreInWholeUnits) {
-  for (const auto key : {MetricsKey::TemperatureHotspot, MetricsKey::AverageGfxActivity, MetricsKey::AverageSocketPower,
-                         MetricsKey::CurrSocketPower, MetricsKey::CurrentGfxclk, MetricsKey::VoltageGfx, MetricsKey::CurrentFanSpeed})
+  for (const auto key :
+       {MetricsKey::TemperatureHotspot, MetricsKey::AverageGfxActivity, MetricsKey::AverageSocketPower,
+        MetricsKey::CurrSocketPower, MetricsKey::CurrentGfxclk, MetricsKey::VoltageGfx, MetricsKey::CurrentFanSpeed})
     EXPECT_EQ(metrics_scale(key, 1, 3, AsicFamily::Navi3x), 1.0);
 }
 
@@ -60,7 +61,8 @@ TEST(LinkSpeed, ClampedGen5IsDoubted) {
 }
 
 TEST(LinkSpeed, WhatNoLinkHasIsNone) {
-  for (const std::uint64_t raw : {0ULL, 7ULL, 100ULL, 65535ULL}) EXPECT_EQ(link_speed_gts(raw, AsicFamily::Navi2x), kNone) << raw;
+  for (const std::uint64_t raw : {0ULL, 7ULL, 100ULL, 65535ULL})
+    EXPECT_EQ(link_speed_gts(raw, AsicFamily::Navi2x), kNone) << raw;
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/quirks.hpp"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -35,7 +35,9 @@ TEST(Quirks, FamilyDecides) {
 }
 
 TEST(Quirks, KernelRangeDecidesWhereThereIsOne) {
-  const auto stuck = [](std::string_view release) { return quirk_applies(QuirkId::GfxclkStuck1200, AsicFamily::Navi3x, release); };
+  const auto stuck = [](std::string_view release) {
+    return quirk_applies(QuirkId::GfxclkStuck1200, AsicFamily::Navi3x, release);
+  };
   EXPECT_FALSE(stuck("6.1.0-28-amd64"));
   EXPECT_TRUE(stuck("6.2.0"));
   EXPECT_TRUE(stuck("6.2.16-20-pve"));
@@ -61,11 +63,13 @@ TEST(Quirks, ThePageListsEachRowAndNoOther) {
     const auto line = page.substr(at, page.find('\n', at) - at);
     EXPECT_NE(line.find("| " + std::string(quirk.what) + " |"), std::string::npos) << line;
     EXPECT_NE(line.find("| " + std::string(quirk.source) + " |"), std::string::npos) << line;
-    EXPECT_NE(line.find("| " + (quirk.kernels.empty() ? "all" : "`" + std::string(quirk.kernels) + "`") + " |"), std::string::npos)
+    EXPECT_NE(line.find("| " + (quirk.kernels.empty() ? "all" : "`" + std::string(quirk.kernels) + "`") + " |"),
+              std::string::npos)
         << line;
     for (unsigned family = 0; family < 20 && quirk.families != ~0U; ++family) {
       const auto name = std::string(to_string(static_cast<AsicFamily>(family)));
-      EXPECT_EQ(line.find(name) != std::string::npos && line.find(name) < line.find(quirk.what), (quirk.families >> family & 1) != 0)
+      EXPECT_EQ(line.find(name) != std::string::npos && line.find(name) < line.find(quirk.what),
+                (quirk.families >> family & 1) != 0)
           << quirk.name << " " << name;
     }
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/throttle_map.hpp"
 
-#include <gtest/gtest.h>
+#include "telemetry/gpu_metrics.hpp"
+#include "tests/telemetry/decoder_support.hpp"
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "telemetry/gpu_metrics.hpp"
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -209,7 +209,8 @@ TEST(ThrottleMap, EveryBitIsAsInTheReference) {
     ThrottleInput in;
     in.indep_status = std::uint64_t{1} << bit;
     const auto name = meta["indep_throttle_bits"].value(std::to_string(bit), std::string());
-    EXPECT_EQ(decode_throttle(in).believed, name.empty() ? ThrottleSet() : set_of({throttle_reason_from(name).value()})) << bit;
+    EXPECT_EQ(decode_throttle(in).believed, name.empty() ? ThrottleSet() : set_of({throttle_reason_from(name).value()}))
+        << bit;
   }
 }
 
