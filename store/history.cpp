@@ -111,6 +111,7 @@ Result<void> gather(const Source& source, Points& points) {
 }  // namespace
 
 Result<std::vector<HistoryPoint>> Database::history(const HistoryQuery& query) const {
+  if (query.since > query.until) return std::vector<HistoryPoint>{};
   Statement select(impl_->connection, "SELECT number FROM history_device WHERE device = ?");
   const std::int64_t device = select.bind(query.device).row() ? select.integer(0) : -1;
   if (select.failed()) return select.error();

@@ -20,12 +20,12 @@ constexpr const char* kSettings =
     "PRAGMA trusted_schema = OFF;"
     "PRAGMA foreign_keys = ON;"
     "PRAGMA cell_size_check = ON;"
-    "PRAGMA page_size = 4096;"
-    "PRAGMA auto_vacuum = INCREMENTAL;"
-    "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = NORMAL;"
     "PRAGMA wal_autocheckpoint = 256;"
     "PRAGMA journal_size_limit = 1048576;";
+constexpr const char* kNewFile =
+    "PRAGMA page_size = 4096;"
+    "PRAGMA auto_vacuum = INCREMENTAL;";
 
 Result<void> check_pages(Connection& connection) {
   Statement check(connection, "PRAGMA quick_check(1)");
@@ -40,6 +40,13 @@ Result<void> check_pages(Connection& connection) {
 
 Result<void> make_usable(Connection& connection) {
   if (auto done = connection.exec(kSettings); !done) return done;
+  if (auto done = refuse_newer(connection); !done) return done;
+  const auto page_count = connection.number("PRAGMA page_count");
+  if (!page_count) return tl::unexpected<Error>(page_count.error());
+  if (*page_count == 0) {
+    if (auto done = connection.exec(kNewFile); !done) return done;
+  }
+  if (auto done = connection.exec("PRAGMA journal_mode = WAL"); !done) return done;
   if (auto done = check_pages(connection); !done) return done;
   return migrate(connection);
 }

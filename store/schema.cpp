@@ -88,13 +88,19 @@ int schema_version() {
   return static_cast<int>(kSteps.size());
 }
 
-Result<void> migrate(Connection& connection) {
+Result<void> refuse_newer(Connection& connection) {
   const auto version = connection.number("PRAGMA user_version");
   if (!version) return tl::unexpected<Error>(version.error());
   if (*version > schema_version())
     return fail(ErrorCode::InvalidInput, "the history was written by a newer gpuhealthd (version " +
                                              std::to_string(*version) + ", this one knows " +
                                              std::to_string(schema_version()) + "); it is left alone");
+  return {};
+}
+
+Result<void> migrate(Connection& connection) {
+  const auto version = connection.number("PRAGMA user_version");
+  if (!version) return tl::unexpected<Error>(version.error());
   if (*version < 0) {
     connection.set_damaged();
     return fail(ErrorCode::InvalidInput, "the version number is damaged");
