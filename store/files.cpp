@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kDirectoryMode = 0750;
 constexpr mode_t kFileMode = 0640;
+constexpr off_t kPageSize = 4096;
 constexpr std::array<const char*, 3> kParts = {"", "-wal", "-shm"};
 
 Result<void> make_directory(const fs::path& directory) {
@@ -80,6 +81,13 @@ Result<void> prepare_file(const std::string& path, bool& empty) {
     return fail_errno(path + ": cannot set the mode", errno);
   empty = info.st_size == 0;
   return {};
+}
+
+bool is_cut(const std::string& path) {
+  struct stat file{};
+  struct stat log{};
+  if (::stat(path.c_str(), &file) != 0 || file.st_size % kPageSize == 0) return false;
+  return ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0 || file.st_size < kPageSize;
 }
 
 Result<std::string> set_aside(const std::string& path) {

@@ -15,6 +15,10 @@ inline constexpr int kDamagedKept = 3;
 // `empty`: the file has no content, which SQLite takes as a new database.
 Result<void> prepare_file(const std::string& path, bool& empty);
 
+// The file ends within a page, and there is no write-ahead log that could hold the rest. SQLite reads the missing bytes
+// as zeros.
+bool is_cut(const std::string& path);
+
 // Renames PATH to the first free PATH.damaged-N after those that exist, its -wal and -shm beside it, and removes the
 // oldest beyond kDamagedKept. Returns the new name.
 Result<std::string> set_aside(const std::string& path);

@@ -57,6 +57,8 @@ struct Opening {
 };
 
 Opening open_once(const std::string& path, Interrupt* interrupt) {
+  if (path != ":memory:" && is_cut(path))
+    return {fail(ErrorCode::InvalidInput, path + ": cut off within a page"), true};
   auto connection = Connection::open(path, interrupt);
   if (!connection) return {std::move(connection)};
   auto usable = make_usable(*connection);
