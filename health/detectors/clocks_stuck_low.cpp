@@ -16,6 +16,8 @@ namespace {
 using R = ReadingId;
 
 constexpr std::array<std::string_view, 3> kRisingLevels = {"auto", "high", "profile_peak"};
+constexpr double kOneLevelShare = 0.8;
+constexpr double kClearAboveLow = 1.1;         // Vega 56: lowest level 852 MHz, the next 991 MHz
 constexpr double kExplainingSharePercent = 5;  // MI300: throttled this much of the time explains a low clock
 
 bool clock_was_set_by_somebody(const Sample& sample) {
@@ -41,11 +43,13 @@ struct Range {
 std::optional<Range> range_of(const Sample& sample, const Thresholds& t) {
   const auto lowest = number(sample, R::ClockGfxMin);
   const auto highest = number(sample, R::ClockGfxMax);
-  if (!highest || *highest <= 0 || (lowest && (*lowest <= 0 || *lowest >= *highest))) return std::nullopt;
+  if (!highest || *highest <= 0) return std::nullopt;
   double low = *highest * t.clocks_fraction / 100;
-  // A table whose lowest level is high (some boards) does not make that level a fault.
-  if (lowest && *lowest < *highest / 2) low = std::max(low, *lowest * (1 + t.clocks_above_lowest / 100));
-  return Range{low, std::max(*highest * t.clocks_clear_fraction / 100, low * 1.2)};
+  if (lowest && *lowest > 0) {
+    if (*lowest > *highest * kOneLevelShare) return std::nullopt;  // a table of one level has no low
+    low = std::max(low, *lowest * (1 + t.clocks_above_lowest / 100));
+  }
+  return Range{low, std::max(*highest * t.clocks_clear_fraction / 100, low * kClearAboveLow)};
 }
 
 class ClocksStuckLow final : public Detector {
