@@ -3,12 +3,11 @@
 
 #include "health/facts.hpp"
 
-#include <algorithm>
-
 namespace gpuhealth::health {
 namespace {
 
 constexpr double kIdleBusyPercent = 5;     // at or below this a GPU idles, for learning its idle power
+constexpr double kIdleMeanWeight = 0.05;   // a mean over some twenty idle looks
 constexpr double kAboveIdleFloorWatt = 5;  // power sensors of small cards jitter by a few watts
 
 std::optional<double> believed_busy(const DeviceInfo& device, const Sample& sample) {
@@ -72,7 +71,7 @@ Load LoadTracker::follow(const DeviceInfo& device, const Sample& sample, const T
 
   const auto power = power_now(sample);
   if (load.busy && power && *load.busy <= kIdleBusyPercent)
-    idle_power_w_ = std::min(*power, idle_power_w_.value_or(*power));
+    idle_power_w_ = idle_power_w_ ? *idle_power_w_ + (*power - *idle_power_w_) * kIdleMeanWeight : *power;
   load.above_idle =
       power && idle_power_w_ && *power >= *idle_power_w_ * (1 + thresholds.busy_above_idle / 100) + kAboveIdleFloorWatt;
 

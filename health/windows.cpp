@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/windows.hpp"
 
+#include <numeric>
+
 namespace gpuhealth::health {
 namespace {
 
 constexpr std::int64_t kMinuteUs = 60'000'000;
 constexpr std::int64_t kMinutesKept = 60;
+constexpr std::size_t kLeastParts = 30;
 constexpr std::size_t kMostParts = 4096;  // whatever the sampling period and the window
 
 }  // namespace
@@ -13,19 +16,21 @@ constexpr std::size_t kMostParts = 4096;  // whatever the sampling period and th
 void ShareWindow::add(double value, SteadyTime now, Duration width) {
   if (last_ && now > *last_) parts_.push_back({now, now - *last_, value});
   last_ = now;
-  while (!parts_.empty() && (now - parts_.front().end >= width || parts_.size() > kMostParts)) parts_.pop_front();
+  const auto too_old = [&] { return parts_.size() > kLeastParts && now - parts_.front().end >= width; };
+  while (too_old() || parts_.size() > kMostParts) parts_.pop_front();
+}
+
+Duration ShareWindow::covered() const {
+  return std::accumulate(parts_.begin(), parts_.end(), Duration{},
+                         [](Duration sum, const Part& part) { return sum + part.length; });
 }
 
 std::optional<double> ShareWindow::share(Duration width) const {
-  double covered = 0;
+  const auto seen = covered();
+  if (seen * 2 < width || parts_.size() * 2 < kLeastParts) return std::nullopt;
   double sum = 0;
-  for (const auto& part : parts_) {
-    const auto length = static_cast<double>(part.length.count());
-    covered += length;
-    sum += part.value * length;
-  }
-  if (covered <= 0 || covered * 2 < static_cast<double>(width.count())) return std::nullopt;
-  return sum / covered;
+  for (const auto& part : parts_) sum += part.value * static_cast<double>(part.length.count());
+  return sum / static_cast<double>(seen.count());
 }
 
 void CounterWindow::add(double count, SteadyTime now) {

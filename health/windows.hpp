@@ -10,13 +10,15 @@
 
 namespace gpuhealth::health {
 
-// The time-weighted mean of a value over the last stretch of time.
+// The time-weighted mean of a value over the last stretch of time, and over thirty samples at least: of few, one counts
+// too much.
 class ShareWindow {
  public:
   void add(double value, SteadyTime now, Duration width);
   void restart() { parts_.clear(), last_.reset(); }
   // Nothing until half of the window has been seen.
   [[nodiscard]] std::optional<double> share(Duration width) const;
+  [[nodiscard]] Duration covered() const;
 
  private:
   struct Part {

@@ -64,9 +64,11 @@ class ClocksStuckLow final : public Detector {
     if (*clock >= range->clear) return Verdict::good();
     const bool loaded = look.load.busy && *look.load.busy >= look.thresholds.clocks_busy &&
                         (!look.load.sign.empty() || look.load.above_idle);
-    if (!loaded || *clock > range->low || sample.performance_level.empty() || throttled(look))
-      return Verdict::unknown();
-    return stuck(look, *clock);
+    const bool low = *clock <= range->low && !sample.performance_level.empty() && !throttled(look);
+    looks_in_a_row_ = loaded && low ? looks_in_a_row_ + 1 : 0;
+    // Busy, power and clock are averages of different lengths: one look may mix the end of a burst with the idle after
+    // it.
+    return looks_in_a_row_ >= look.thresholds.busy_samples ? stuck(look, *clock) : Verdict::unknown();
   }
 
  private:
@@ -86,6 +88,8 @@ class ClocksStuckLow final : public Detector {
     verdict.evidence.push_back({"performance level", look.sample.performance_level});
     return verdict;
   }
+
+  double looks_in_a_row_ = 0;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 namespace gpuhealth::health {
@@ -115,7 +116,7 @@ class ThermalThrottling final : public Detector {
     add_temperatures(look, verdict.evidence);
     verdict.detail = look.once ? "The firmware slows the GPU because of heat"
                                : "Heat slowed the GPU for " + text_of(share, Unit::Percent) + " of the last " +
-                                     text_of(look.thresholds.thermal_throttling_window_s) + " s";
+                                     text_of(std::round(static_cast<double>(window_.covered().count()) / 1e6)) + " s";
     verdict.detail += ": " + last_.evidence.front().name + " (" + last_.evidence.front().value + ").";
     return verdict;
   }

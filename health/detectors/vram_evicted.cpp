@@ -64,13 +64,15 @@ class VramEvicted final : public Detector {
     const auto& t = look.thresholds;
     if (!moved_ && before_ && has_moved(*before_, *now, t)) moved_ = before_;
     last_ = now;
-    if (!moved_) return nothing_moved(*now, t);
+    // What an earlier run of the daemon saw is not known here: only little use of system memory proves that it is over.
+    if (!moved_) return over_ || now->gtt_used < t.vram_moved_mib * kMib ? Verdict::good() : Verdict::unknown();
 
     const double gained = now->gtt_used - moved_->gtt_used;
     const double needed = least_move(*moved_, t);
     if (gained < needed / 2) {
       moved_.reset();
       before_.reset();
+      over_ = true;
       return Verdict::good();
     }
     const bool room = now->vram_free() >= gained;  // else it rightly lies where it lies
@@ -87,15 +89,10 @@ class VramEvicted final : public Detector {
     if (before_ && at - resumed_ > seconds(look.thresholds.vram_watch_s)) before_.reset();
   }
 
-  // A move that an earlier run of the daemon saw is not known here: only little use of system memory proves that it is
-  // over.
-  static Verdict nothing_moved(const Memory& now, const Thresholds& t) {
-    return now.gtt_used < t.vram_moved_mib * kMib ? Verdict::good() : Verdict::unknown();
-  }
-
   std::optional<Memory> last_;
   std::optional<Memory> before_;  // as it was before the latest suspend, while a move is looked for
   std::optional<Memory> moved_;   // the same, once a move was seen
+  bool over_ = false;             // a move was seen to end
   SteadyTime resumed_;
 };
 

@@ -23,9 +23,9 @@ Machine stuck_machine() {
 
 TEST(ClocksStuckLow, TheLowestLevelUnderLoadIsConfirmedAfterAMinute) {
   auto machine = stuck_machine();
-  machine.run(80s);
+  machine.run(84s);
   EXPECT_FALSE(machine.confirmed(kStuck));
-  machine.run(4s);  // 20 s to settle, 60 s to confirm
+  machine.run(4s);  // 20 s to settle, three looks, 60 s to confirm
   ASSERT_TRUE(machine.confirmed(kStuck));
   const auto& condition = *machine.open(kStuck);
   EXPECT_EQ(condition.detail,

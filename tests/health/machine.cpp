@@ -92,7 +92,8 @@ void put_under_load(Sample& sample) {
                                                                              {R::VoltageGfx, 1050},
                                                                              {R::UtilizationGfx, 98},
                                                                              {R::UtilizationMemory, 60},
-                                                                             {R::PcieSpeed, 16}})
+                                                                             {R::PcieSpeed, 16},
+                                                                             {R::PcieWidth, 16}})
     set(sample, id, value);
 }
 

@@ -14,8 +14,7 @@ SteadyTime at(Duration d) {
 
 TEST(ShareWindow, SaysNothingBeforeHalfOfItIsSeen) {
   ShareWindow window;
-  window.add(100, at(0s), 60s);
-  window.add(100, at(29s), 60s);
+  for (int s = 0; s <= 28; s += 2) window.add(100, at(std::chrono::seconds(s)), 60s);
   EXPECT_FALSE(window.share(60s));
   window.add(100, at(30s), 60s);
   EXPECT_EQ(window.share(60s), 100);
@@ -24,9 +23,18 @@ TEST(ShareWindow, SaysNothingBeforeHalfOfItIsSeen) {
 TEST(ShareWindow, WeighsByTime) {
   ShareWindow window;
   window.add(0, at(0s), 60s);
-  window.add(100, at(10s), 60s);
-  window.add(0, at(40s), 60s);
-  EXPECT_EQ(window.share(60s), 25);  // 10 s of 100, 30 s of 0
+  for (int s = 1; s <= 20; ++s) window.add(100, at(std::chrono::seconds(s)), 60s);
+  window.add(0, at(50s), 60s);
+  EXPECT_EQ(window.share(60s), 40);  // 20 s of 100, 30 s of 0
+  EXPECT_EQ(window.covered(), 50s);
+}
+
+TEST(ShareWindow, OfSlowSamplesThirtyAreKept) {
+  ShareWindow window;
+  window.add(0, at(0s), 60s);
+  for (int n = 1; n <= 40; ++n) window.add(n == 40 ? 100 : 0, at(std::chrono::seconds(20 * n)), 60s);
+  EXPECT_EQ(window.covered(), 600s);
+  EXPECT_NEAR(window.share(60s).value_or(0), 3.33, 0.01);
 }
 
 TEST(ShareWindow, ForgetsWhatIsOlderThanItself) {
