@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of detectors. gpu-missing and source-stuck are not here: they are told to the engine, not seen in
+// samples.
+#include "health/detector.hpp"
+#include "health/detectors/all.hpp"
+
+#include <array>
+
+namespace gpuhealth::health {
+namespace {
+
+using T = Thresholds;
+using C = ConditionType;
+
+constexpr std::array kRows = std::to_array<DetectorRow>({
+    {C::Overheating, make_overheating, &T::overheating_for_s, &T::overheating_clear_for_s, WhenAsleep::Ends, true},
+    {C::ThermalThrottling, make_thermal_throttling, &T::thermal_throttling_for_s, &T::thermal_throttling_clear_for_s,
+     WhenAsleep::Ends, true},
+    // The driver keeps a lowered limit through a sleep.
+    {C::PowerThrottling, make_power_throttling, &T::power_throttling_for_s, &T::power_throttling_clear_for_s,
+     WhenAsleep::Wait, true},
+    // The clock follows the load within milliseconds, averages within a second: one look may catch the moment between.
+    {C::ClocksStuckLow, make_clocks_stuck_low, &T::clocks_for_s, &T::clocks_clear_for_s, WhenAsleep::Ends, false},
+    {C::PcieDowngraded, make_pcie_downgraded, &T::pcie_for_s, &T::pcie_clear_for_s, WhenAsleep::Wait, true},
+    // A rate, a move and "it worked before" need two looks.
+    {C::PcieErrors, make_pcie_errors, &T::pcie_errors_for_s, &T::pcie_errors_clear_for_s, WhenAsleep::Wait, false},
+    {C::VramEvicted, make_vram_evicted, &T::vram_for_s, &T::vram_clear_for_s, WhenAsleep::Wait, false},
+    {C::SmuDead, make_smu_dead, &T::smu_dead_for_s, &T::smu_dead_clear_for_s, WhenAsleep::Wait, false},
+    // The kernel calls a device without a driver "suspended".
+    {C::DriverMissing, make_driver_missing, &T::driver_missing_for_s, &T::driver_missing_clear_for_s, WhenAsleep::Judge,
+     true},
+});
+
+}  // namespace
+
+std::span<const DetectorRow> all_detectors() {
+  return kRows;
+}
+
+}  // namespace gpuhealth::health
