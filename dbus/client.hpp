@@ -52,6 +52,7 @@ struct ManagerView {
   std::string store_problem;
   std::string config_problem;
   WallTime started;
+  std::string health;  // "ok", "info", "warning", "critical"
   std::uint64_t samples = 0;
 };
 
@@ -65,15 +66,17 @@ class Client {
   ~Client();
 
   Result<ManagerView> manager();
-  Result<std::vector<DeviceView>> devices();
-  Result<std::vector<Condition>> conditions();  // open ones, worst first
+  Result<std::vector<DeviceView>> devices();  // by PCI address; names of a newer daemon are left out
+  Result<std::vector<Condition>> conditions();  // open ones, worst first, the longest standing first among equals
   Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
   Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
   Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);
+  // Both may wait for a person: polkit's agent asks for a password, up to two minutes.
   Result<void> acknowledge(const std::string& condition_id);
   Result<void> reload();
 
-  // Calls `on_change` after each signal that changes devices or conditions, until it returns false or the bus is lost.
+  // Calls `on_change` after signals that changed devices or conditions (those that came together count once), and at the
+  // latest each `tick`, for the numbers that only polling shows; until it returns false or the bus is lost (Unavailable).
   Result<void> watch(std::chrono::milliseconds tick, const std::function<bool()>& on_change);
 
  private:

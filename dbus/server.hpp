@@ -3,6 +3,7 @@
 // asks polkit before anything that changes something. Reconnects by itself when the bus dies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,7 +58,8 @@ class Server {
   // Connects and asks for the name; goes on trying in the background when there is no bus. A name that somebody else
   // owns is reported through on_problem and tried again.
   void start(std::function<void(Error)> on_problem);
-  [[nodiscard]] bool connected() const;
+  [[nodiscard]] bool connected() const;          // and owns the name
+  [[nodiscard]] std::size_t queued() const;      // messages that the bus has not taken yet; bounded
 
   void set_manager(const ManagerState& state);
   void set_device(const DeviceInfo& device);  // adds, or replaces what changed (InterfacesAdded / PropertiesChanged)
