@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/authority.hpp"
 
-#include <unistd.h>
+#include "dbus/names.hpp"
+#include "dbus/wire.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <unistd.h>
 #include <utility>
-
-#include "dbus/names.hpp"
-#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {
@@ -78,7 +77,8 @@ int Authority::polkit_answered(sd_bus_message* reply, void* userdata, sd_bus_err
     challenge = in.flag();
   }
   if (in.error() < 0) {
-    self.finish(check, Refusal{error_name(ErrorCode::Unavailable), "polkit answered with something else than a verdict"});
+    self.finish(check,
+                Refusal{error_name(ErrorCode::Unavailable), "polkit answered with something else than a verdict"});
   } else if (authorized) {
     self.finish(check, std::nullopt);
   } else if (challenge) {
@@ -94,11 +94,12 @@ int Authority::polkit_answered(sd_bus_message* reply, void* userdata, sd_bus_err
 
 void Authority::ask_bus_for_user(Check& check) {
   sd_bus_slot* slot = nullptr;
-  const int r = sd_bus_call_method_async(bus_, &slot, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                         "org.freedesktop.DBus", "GetConnectionUnixUser", &Authority::bus_answered,
-                                         &check, "s", check.sender.c_str());
+  const int r =
+      sd_bus_call_method_async(bus_, &slot, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                               "GetConnectionUnixUser", &Authority::bus_answered, &check, "s", check.sender.c_str());
   check.slot.reset(slot);
-  if (r < 0) finish(check, Refusal{error_name(ErrorCode::Unavailable), "polkit does not answer: " + check.polkit_problem});
+  if (r < 0)
+    finish(check, Refusal{error_name(ErrorCode::Unavailable), "polkit does not answer: " + check.polkit_problem});
 }
 
 int Authority::bus_answered(sd_bus_message* reply, void* userdata, sd_bus_error* /*error*/) noexcept {
@@ -109,8 +110,9 @@ int Authority::bus_answered(sd_bus_message* reply, void* userdata, sd_bus_error*
   if (!is_error && in.error() >= 0 && (user == 0 || user == geteuid()))
     check.owner->finish(check, std::nullopt);
   else
-    check.owner->finish(check, Refusal{error_name(ErrorCode::Unavailable),
-                                       "polkit does not answer, so that only root may do this: " + check.polkit_problem});
+    check.owner->finish(check,
+                        Refusal{error_name(ErrorCode::Unavailable),
+                                "polkit does not answer, so that only root may do this: " + check.polkit_problem});
   return 1;
 }
 

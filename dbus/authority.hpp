@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks polkit whether a caller may do something, without waiting for it. Where polkit does not answer, root and the user
-// that the daemon runs as may, and nobody else.
+// Asks polkit whether a caller may do something, without waiting for it. Where polkit does not answer, root and the
+// user that the daemon runs as may, and nobody else.
 #pragma once
+
+#include "dbus/sd.hpp"
 
 #include <functional>
 #include <list>
 #include <optional>
 #include <string>
-
-#include "dbus/sd.hpp"
 
 namespace gpuhealth::dbus {
 

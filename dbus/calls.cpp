@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/calls.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "dbus/model.hpp"
 #include "dbus/names.hpp"
 #include "dbus/records.hpp"
 #include "dbus/wire.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace gpuhealth::dbus {
 namespace {
@@ -109,8 +109,7 @@ Calls::~Calls() {
 
 // Null when too much is open; the caller has been told.
 std::shared_ptr<Calls::Pending> Calls::open(sd_bus_message* call) {
-  if (shared_->open.size() >= kMaxOpenCalls ||
-      shared_->open.count(Pending::sender(call)) >= kMaxOpenCallsOfOneClient) {
+  if (shared_->open.size() >= kMaxOpenCalls || shared_->open.count(Pending::sender(call)) >= kMaxOpenCallsOfOneClient) {
     refuse(call, ErrorCode::Exhausted, "too many requests at once; wait for the answers of the earlier ones");
     return nullptr;
   }

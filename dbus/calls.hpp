@@ -2,14 +2,14 @@
 // The methods: checks what was asked, asks polkit where something changes, hands the work to the daemon, answers later.
 #pragma once
 
+#include "dbus/authority.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/server.hpp"
+
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
-
-#include "dbus/authority.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/server.hpp"
 
 namespace gpuhealth::dbus {
 
@@ -31,7 +31,7 @@ class Calls {
   int history(sd_bus_message* call);
   int events(sd_bus_message* call);
   int past_conditions(sd_bus_message* call);
-  int acknowledge(sd_bus_message* call);                               // id in the message
+  int acknowledge(sd_bus_message* call);  // id in the message
   int acknowledge(sd_bus_message* call, const std::string& condition);
   int reload(sd_bus_message* call);
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/client.hpp"
 
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/views.hpp"
+#include "dbus/wire.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
-
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/views.hpp"
-#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {
@@ -39,7 +39,8 @@ Error from_bus(const BusError& error, int r) {
   const ErrorCode code = error_code(error.name());
   const bool ours = std::string_view(error.name()).starts_with("org.gpuhealth1.Error.");
   if (code == ErrorCode::Unavailable && !ours)
-    return {code, "gpuhealthd is not running; start it with: systemctl start gpuhealthd (" + std::string(error.text()) + ")",
+    return {code,
+            "gpuhealthd is not running; start it with: systemctl start gpuhealthd (" + std::string(error.text()) + ")",
             0};
   return {code, error.text(), 0};
 }
@@ -188,8 +189,8 @@ Result<Rows> decoded(Result<MessagePtr> reply, const Read& read) {
   Reader in(reply->get());
   Rows rows = read(in);
   if (in.error() < 0)
-    return fail(ErrorCode::InvalidInput, "gpuhealthd's answer cannot be read; are its version and this program's the same?",
-                -in.error());
+    return fail(ErrorCode::InvalidInput,
+                "gpuhealthd's answer cannot be read; are its version and this program's the same?", -in.error());
   return rows;
 }
 

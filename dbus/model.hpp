@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon has pushed, and what of it the bus has not been told yet. Without a bus, or with one that does not read,
-// changes pile up here as marks, never as messages: the last state is told, and memory is bounded by the number of objects.
+// What the daemon has pushed, and what of it the bus has not been told yet. Without a bus, or with one that does not
+// read, changes pile up here as marks, never as messages: the last state is told, and memory is bounded by the number
+// of objects.
 #pragma once
+
+#include "core/condition.hpp"
+#include "core/device.hpp"
+#include "core/sample.hpp"
+#include "dbus/server.hpp"
 
 #include <bitset>
 #include <functional>
@@ -9,11 +15,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "core/condition.hpp"
-#include "core/device.hpp"
-#include "core/sample.hpp"
-#include "dbus/server.hpp"
 
 namespace gpuhealth::dbus {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/pump.hpp"
 
-#include <poll.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <poll.h>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>

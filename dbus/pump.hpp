@@ -15,8 +15,8 @@ namespace gpuhealth::dbus {
 
 class Pump {
  public:
-  // `refill` is asked for more to send after each turn, and says whether it sent something. `on_lost` is called once, from
-  // the loop, with a negative errno; never after the destructor.
+  // `refill` is asked for more to send after each turn, and says whether it sent something. `on_lost` is called once,
+  // from the loop, with a negative errno; never after the destructor.
   Pump(boost::asio::io_context& io, sd_bus* bus, std::function<bool()> refill, std::function<void(int)> on_lost);
   ~Pump();
   Pump(const Pump&) = delete;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that answers are made of. Server and client share them, so that both sides of a signature stand in one file.
+// The records that answers are made of. Server and client share them, so that both sides of a signature stand in one
+// file.
 #pragma once
-
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/condition.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
 #include "dbus/wire.hpp"
 #include "store/database.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace gpuhealth::dbus {
 

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/server.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <utility>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "dbus/announce.hpp"
 #include "dbus/calls.hpp"
 #include "dbus/model.hpp"
@@ -17,6 +9,14 @@
 #include "dbus/sd.hpp"
 #include "dbus/vtables.hpp"
 #include "dbus/wire.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace asio = boost::asio;
 
@@ -125,7 +125,8 @@ void Server::Impl::connect() {
 
 void Server::Impl::lost(int error) {
   connection.reset();
-  report({ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-error) + "; connecting again", -error});
+  report({ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-error) + "; connecting again",
+          -error});
   retry_later();
 }
 
@@ -161,9 +162,10 @@ void Server::Impl::named(sd_bus_message* reply) {
                 (refused->message != nullptr ? refused->message : refused->name) + "; trying again",
             0});
   else
-    report({ErrorCode::Unavailable,
-            std::string("another process owns the name ") + kBusName + " (is a second gpuhealthd running?); trying again",
-            0});
+    report(
+        {ErrorCode::Unavailable,
+         std::string("another process owns the name ") + kBusName + " (is a second gpuhealthd running?); trying again",
+         0});
   // The connection is replaced when the timer fires: it cannot be closed from inside its own handler.
   retry_later();
 }

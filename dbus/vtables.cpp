@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/vtables.hpp"
 
+#include "dbus/announce.hpp"
+#include "dbus/calls.hpp"
+#include "dbus/model.hpp"
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/wire.hpp"
+
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -8,13 +15,6 @@
 #include <cstring>
 #include <map>
 #include <string>
-
-#include "dbus/announce.hpp"
-#include "dbus/calls.hpp"
-#include "dbus/model.hpp"
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {
@@ -47,8 +47,8 @@ int call(sd_bus_message* message, void* userdata, sd_bus_error* /*error*/) noexc
 
 int acknowledge_this(sd_bus_message* message, void* userdata, sd_bus_error* /*error*/) noexcept {
   // userdata is the condition that find() found; what find() itself was given hangs on the slot.
-  auto* objects = static_cast<Objects*>(
-      sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(message))));
+  auto* objects =
+      static_cast<Objects*>(sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(message))));
   return objects->calls.acknowledge(message, static_cast<const ConditionObject*>(userdata)->condition.id);
 }
 
@@ -100,14 +100,14 @@ const sd_bus_vtable kManagerTable[] = {
                             0),
     SD_BUS_PROPERTY("Version", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.version); }>), 0, kConst),
     SD_BUS_PROPERTY("BootId", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.boot_id); }>), 0, kConst),
-    SD_BUS_PROPERTY("KernelRelease", "s",
-                    (manager<[](auto& w, auto& o) { w.text(o.model.manager.kernel_release); }>), 0, kConst),
+    SD_BUS_PROPERTY("KernelRelease", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.kernel_release); }>),
+                    0, kConst),
     SD_BUS_PROPERTY("Started", "t", (manager<[](auto& w, auto& o) { w.time(o.model.manager.started); }>), 0, kConst),
     SD_BUS_PROPERTY("Samples", "t", (manager<[](auto& w, auto& o) { w.u64(o.model.manager.samples); }>), 0, kPolled),
-    SD_BUS_PROPERTY("StoreProblem", "s",
-                    (manager<[](auto& w, auto& o) { w.text(o.model.manager.store_problem); }>), 0, kChanges),
-    SD_BUS_PROPERTY("ConfigProblem", "s",
-                    (manager<[](auto& w, auto& o) { w.text(o.model.manager.config_problem); }>), 0, kChanges),
+    SD_BUS_PROPERTY("StoreProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.store_problem); }>), 0,
+                    kChanges),
+    SD_BUS_PROPERTY("ConfigProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.config_problem); }>),
+                    0, kChanges),
     SD_BUS_PROPERTY("Health", "s", (manager<[](auto& w, auto& o) { w.text(o.model.health); }>), 0, kChanges),
     SD_BUS_VTABLE_END};
 
@@ -126,18 +126,18 @@ const sd_bus_vtable kDeviceTable[] = {
     SD_BUS_PROPERTY("Family", "s", (device<[](auto& w, auto& d) { w.text(to_string(d.info.family)); }>), 0, kConst),
     SD_BUS_PROPERTY("Gfx", "s", (device<[](auto& w, auto& d) { w.text(d.info.gfx); }>), 0, kConst),
     SD_BUS_PROPERTY("Firmware", "a{ss}", (device<[](auto& w, auto& d) { write_firmware(w, d.info); }>), 0, kConst),
-    SD_BUS_PROPERTY("RuntimeStatus", "s",
-                    (device<[](auto& w, auto& d) { w.text(to_string(sample_of(d).power)); }>), 0, kChanges),
+    SD_BUS_PROPERTY("RuntimeStatus", "s", (device<[](auto& w, auto& d) { w.text(to_string(sample_of(d).power)); }>), 0,
+                    kChanges),
     SD_BUS_PROPERTY("Health", "s", (device<[](auto& w, auto& d) { w.text(d.health); }>), 0, kChanges),
-    SD_BUS_PROPERTY("PerformanceLevel", "s",
-                    (device<[](auto& w, auto& d) { w.text(sample_of(d).performance_level); }>), 0, kChanges),
-    SD_BUS_PROPERTY("PowerProfile", "s",
-                    (device<[](auto& w, auto& d) { w.text(sample_of(d).power_profile); }>), 0, kChanges),
+    SD_BUS_PROPERTY("PerformanceLevel", "s", (device<[](auto& w, auto& d) { w.text(sample_of(d).performance_level); }>),
+                    0, kChanges),
+    SD_BUS_PROPERTY("PowerProfile", "s", (device<[](auto& w, auto& d) { w.text(sample_of(d).power_profile); }>), 0,
+                    kChanges),
     SD_BUS_PROPERTY("ThrottleReasons", "as", (device<[](auto& w, auto& d) { write_throttle(w, d); }>), 0, kChanges),
-    SD_BUS_PROPERTY("ThrottleKnown", "b",
-                    (device<[](auto& w, auto& d) { w.flag(sample_of(d).throttle_known); }>), 0, kChanges),
-    SD_BUS_PROPERTY("Readings", "a(sdssi)",
-                    (device<[](auto& w, auto& d) { write(w, sample_of(d).readings); }>), 0, kPolled),
+    SD_BUS_PROPERTY("ThrottleKnown", "b", (device<[](auto& w, auto& d) { w.flag(sample_of(d).throttle_known); }>), 0,
+                    kChanges),
+    SD_BUS_PROPERTY("Readings", "a(sdssi)", (device<[](auto& w, auto& d) { write(w, sample_of(d).readings); }>), 0,
+                    kPolled),
     SD_BUS_PROPERTY("Sampled", "t", (device<[](auto& w, auto& d) { w.time(sample_of(d).time.wall); }>), 0, kPolled),
     SD_BUS_VTABLE_END};
 
@@ -145,10 +145,9 @@ const sd_bus_vtable kConditionTable[] = {
     SD_BUS_VTABLE_START(0),
     SD_BUS_METHOD_WITH_ARGS("Acknowledge", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, acknowledge_this, kOpen),
     SD_BUS_PROPERTY("Id", "s", (condition<[](auto& w, auto& o) { w.text(o.condition.id); }>), 0, kConst),
-    SD_BUS_PROPERTY("Type", "s", (condition<[](auto& w, auto& o) { w.text(info(o.condition.type).name); }>), 0,
-                    kConst),
-    SD_BUS_PROPERTY("Severity", "s",
-                    (condition<[](auto& w, auto& o) { w.text(to_string(o.condition.severity)); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Type", "s", (condition<[](auto& w, auto& o) { w.text(info(o.condition.type).name); }>), 0, kConst),
+    SD_BUS_PROPERTY("Severity", "s", (condition<[](auto& w, auto& o) { w.text(to_string(o.condition.severity)); }>), 0,
+                    kChanges),
     SD_BUS_PROPERTY("State", "s", (condition<[](auto& w, auto& o) { w.text(to_string(o.condition.state)); }>), 0,
                     kChanges),
     SD_BUS_PROPERTY("Acknowledged", "b", (condition<[](auto& w, auto& o) { w.flag(o.condition.acknowledged); }>), 0,

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values to and from bus messages. A writer or reader that has failed ignores what follows; the error is asked for once.
+// Values to and from bus messages. A writer or reader that has failed ignores what follows; the error is asked for
+// once.
 #pragma once
+
+#include "core/clock.hpp"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "core/clock.hpp"
-
 struct sd_bus_message;
 
 namespace gpuhealth::dbus {
 
-// `text` with what the bus does not carry (invalid UTF-8, NUL) replaced by '?', so that no firmware string breaks an answer.
+// `text` with what the bus does not carry (invalid UTF-8, NUL) replaced by '?', so that no firmware string breaks an
+// answer.
 std::string bus_text(std::string_view text);
 
 // Bus times are unsigned; the year 2255 bounds what anybody may ask for, so that sums do not overflow.
