@@ -112,7 +112,7 @@ TEST_P(Contract, EachMemberHasAComment) {
   for (std::string line; std::getline(lines, line); before = line) {
     const bool member =
         line.starts_with("    <method ") || line.starts_with("    <signal ") || line.starts_with("    <property ");
-    if (member) EXPECT_TRUE(before.ends_with("-->")) << line;
+    EXPECT_TRUE(!member || before.ends_with("-->")) << line;
   }
 }
 

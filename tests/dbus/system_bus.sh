@@ -32,7 +32,7 @@ cp "$server" /run/test_dbus_server  # where all users may run it
 chmod 755 /run/test_dbus_server
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
-# Waits for the line that says that something is up, without sleeping: each try costs a round trip on the bus.
+# Asks the bus again and again until somebody owns a name.
 await_name() { timeout 20 bash -c 'until busctl --system --timeout=1 call org.freedesktop.DBus /org/freedesktop/DBus \
   org.freedesktop.DBus GetNameOwner s "$1" >/dev/null 2>&1; do read -rt 0.02 <> <(:) || :; done' _ "$1" || fail "$1 did not come up"; }
 as() { local user=$1; shift; setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"; }
@@ -47,17 +47,18 @@ expect() {
   echo "ok: $user: ${*: -3}: ${wanted}"
 }
 
-coproc bus { exec dbus-daemon --system --nofork --nopidfile --nosyslog --print-address=1; }
-read -r _ <&"${bus[0]}" || fail "dbus-daemon did not start"
+exec 5< <(exec dbus-daemon --system --nofork --nopidfile --nosyslog --print-address=1 2>/run/dbus.log)
+read -rt 20 _ <&5 || fail "dbus-daemon did not start: $(cat /run/dbus.log)"
 /usr/lib/polkit-1/polkitd --no-debug >/run/polkitd.log 2>&1 &
 await_name org.freedesktop.PolicyKit1
 
 # Before the daemon is there: nobody cannot take its place.
-coproc thief { exec setpriv --reuid nobody --regid nogroup --clear-groups /run/test_dbus_server; }
-read -rt 20 line <&"${thief[0]}" || fail "the thief said nothing"
+exec 6< <(exec setpriv --reuid nobody --regid nogroup --clear-groups /run/test_dbus_server)
+thief=$!
+read -rt 20 line <&6 || fail "the thief said nothing"
 [[ $line == *"problem: not-permitted: the bus refuses the name org.gpuhealth1"* ]] || fail "thief: $line"
 echo "ok: nobody: own org.gpuhealth1: $line"
-kill "$thief_PID"
+kill "$thief"
 
 /run/test_dbus_server &
 await_name org.gpuhealth1
