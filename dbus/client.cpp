@@ -34,7 +34,9 @@ tl::unexpected<Error> no_bus(const std::string& where, int error) {
 Error from_bus(const BusError& error, int r) {
   if (r == -ETIMEDOUT || std::strcmp(error.name(), SD_BUS_ERROR_NO_REPLY) == 0)
     return {ErrorCode::Unavailable, "gpuhealthd does not answer; look at: systemctl status gpuhealthd", ETIMEDOUT};
-  if (error.name()[0] == '\0')
+  // sd-bus names its own failures after the errno where D-Bus has no word for them.
+  const bool disconnected = r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE || r == -ESHUTDOWN;
+  if (disconnected || error.name()[0] == '\0')
     return {ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-r), -r};
   const ErrorCode code = error_code(error.name());
   const bool ours = std::string_view(error.name()).starts_with("org.gpuhealth1.Error.");

@@ -8,6 +8,7 @@
 #include "tests/support/private_bus.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -198,7 +199,6 @@ TEST_F(ClientTest, IsToldOfAChangeLongBeforeTheTick) {
   auto c = client();
   bool pushed = false;
   // The first change makes the second: both arrive although the tick is an hour away.
-  std::thread first;
   int calls = 0;
   ASSERT_TRUE(c.watch(std::chrono::milliseconds(1), [&] { return false; }));  // subscribed from here on
   host.on_loop([](Server& s) { s.remove_condition(kHotId); });
@@ -213,6 +213,20 @@ TEST_F(ClientTest, IsToldOfAChangeLongBeforeTheTick) {
   EXPECT_TRUE(watched);
   EXPECT_TRUE(pushed);
   EXPECT_GE(calls, 2);
+}
+
+TEST_F(ClientTest, SaysThatTheBusIsGone) {
+  auto c = client();
+  const auto watched = c.watch(std::chrono::milliseconds(1), [&] {
+    bus.stop();
+    return true;
+  });
+  ASSERT_FALSE(watched);
+  EXPECT_EQ(watched.error().code, ErrorCode::Unavailable);
+  const auto devices = c.devices();
+  ASSERT_FALSE(devices);
+  EXPECT_EQ(devices.error().code, ErrorCode::Unavailable);
+  EXPECT_NE(devices.error().text.find("the bus is gone"), std::string::npos) << devices.error().text;
 }
 
 TEST_F(ClientTest, TakesTheBusFromTheEnvironment) {
