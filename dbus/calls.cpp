@@ -15,11 +15,9 @@ namespace gpuhealth::dbus {
 namespace {
 
 int refuse(sd_bus_message* call, const char* name, const std::string& text) {
-  sd_bus_error error = SD_BUS_ERROR_NULL;
-  sd_bus_error_set(&error, name, bus_text(text).c_str());
-  const int r = sd_bus_reply_method_error(call, &error);
-  sd_bus_error_free(&error);
-  return r;
+  BusError error;
+  sd_bus_error_set(error.get(), name, bus_text(text).c_str());
+  return sd_bus_reply_method_error(call, error.get());
 }
 
 int refuse(sd_bus_message* call, ErrorCode code, const std::string& text) {

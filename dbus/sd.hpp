@@ -32,7 +32,7 @@ class BusError {
   [[nodiscard]] const char* text() const { return error_.message != nullptr ? error_.message : name(); }
 
  private:
-  sd_bus_error error_ = SD_BUS_ERROR_NULL;
+  sd_bus_error error_{};
 };
 
 }  // namespace gpuhealth::dbus
