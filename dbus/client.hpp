@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program sees of a running gpuhealthd. Blocking calls with a deadline; used by gpuhealthctl, and by the desktop and
-// exporter programs from their own loops.
+// What a program sees of a running gpuhealthd. Blocking calls with a deadline; used by gpuhealthctl, and by the desktop
+// and exporter programs from their own loops.
 #pragma once
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "core/error.hpp"
+#include "core/event.hpp"
+#include "core/reading.hpp"
+#include "store/database.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -10,13 +17,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "core/clock.hpp"
-#include "core/condition.hpp"
-#include "core/error.hpp"
-#include "core/event.hpp"
-#include "core/reading.hpp"
-#include "store/database.hpp"
 
 namespace gpuhealth::dbus {
 
@@ -37,7 +37,7 @@ struct DeviceView {
   std::string runtime_status;  // "active", "suspended", …
   std::string performance_level;
   std::string power_profile;
-  std::string health;          // "ok", "info", "warning", "critical", "unknown"
+  std::string health;  // "ok", "info", "warning", "critical", "unknown"
   std::map<std::string, std::string> firmware;
   std::vector<std::string> throttle_reasons;
   bool throttle_known = false;
@@ -52,28 +52,33 @@ struct ManagerView {
   std::string store_problem;
   std::string config_problem;
   WallTime started;
+  std::string health;  // "ok", "info", "warning", "critical"
   std::uint64_t samples = 0;
 };
 
 class Client {
  public:
-  // `address` empty: GPUHEALTH_BUS_ADDRESS if set, else the system bus. Error Unavailable when there is no bus or no daemon
-  // (bus activation is tried first).
-  static Result<Client> connect(const std::string& address = "", std::chrono::milliseconds deadline = std::chrono::seconds(5));
+  // `address` empty: GPUHEALTH_BUS_ADDRESS if set, else the system bus. Error Unavailable when there is no bus or no
+  // daemon (bus activation is tried first).
+  static Result<Client> connect(const std::string& address = "",
+                                std::chrono::milliseconds deadline = std::chrono::seconds(5));
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
   Result<ManagerView> manager();
-  Result<std::vector<DeviceView>> devices();
-  Result<std::vector<Condition>> conditions();  // open ones, worst first
+  Result<std::vector<DeviceView>> devices();    // by PCI address; names of a newer daemon are left out
+  Result<std::vector<Condition>> conditions();  // open ones, worst first, the longest standing first among equals
   Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
   Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
   Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);
+  // Both may wait for a person: polkit's agent asks for a password, up to two minutes.
   Result<void> acknowledge(const std::string& condition_id);
   Result<void> reload();
 
-  // Calls `on_change` after each signal that changes devices or conditions, until it returns false or the bus is lost.
+  // Calls `on_change` after signals that changed devices or conditions (those that came together count once), and at
+  // the latest each `tick`, for the numbers that only polling shows; until it returns false or the bus is lost
+  // (Unavailable).
   Result<void> watch(std::chrono::milliseconds tick, const std::function<bool()>& on_change);
 
  private:

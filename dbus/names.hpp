@@ -2,6 +2,9 @@
 // Names of the bus interface; the XML beside this file is the contract.
 #pragma once
 
+#include "core/error.hpp"
+
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,8 +19,17 @@ inline constexpr const char kDeviceInterface[] = "org.gpuhealth1.Device";
 inline constexpr const char kConditionInterface[] = "org.gpuhealth1.Condition";
 inline constexpr const char kPolkitManageDevice[] = "org.gpuhealth1.device.manage";
 
-// "/org/gpuhealth1/device/0000_3a03_3a00_2e0"-style: sd_bus_path_encode of the id below the prefix.
+// What one answer holds at most; who asks for more gets this many.
+inline constexpr std::uint32_t kMaxHistoryPoints = 4096;
+inline constexpr std::uint32_t kMaxEvents = 4096;
+inline constexpr std::uint32_t kMaxPastConditions = 1024;
+
+// "/org/gpuhealth1/device/uid_2d49afc8b43a8a6d30"-style: sd_bus_path_encode of the id below the prefix.
 std::string device_path(std::string_view device_id);
 std::string condition_path(std::string_view condition_id);
+
+// "org.gpuhealth1.Error.NotFound"; and back, also from the errors that a bus, polkit or sd-bus itself answers with.
+const char* error_name(ErrorCode code);
+ErrorCode error_code(std::string_view dbus_error_name);
 
 }  // namespace gpuhealth::dbus

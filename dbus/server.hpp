@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// org.gpuhealth1 on the system bus. The daemon pushes what it knows; the server answers from it, emits change signals, and
-// asks polkit before anything that changes something. Reconnects by itself when the bus dies.
+// org.gpuhealth1 on the system bus. The daemon pushes what it knows; the server answers from it, emits change signals,
+// and asks polkit before anything that changes something. Reconnects by itself when the bus dies.
 #pragma once
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "core/clock.hpp"
 #include "core/condition.hpp"
@@ -18,6 +12,13 @@
 #include "core/sample.hpp"
 #include "store/database.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace boost::asio {
 class io_context;
 }
@@ -27,8 +28,11 @@ namespace gpuhealth::dbus {
 // What the daemon does when somebody asks. Each answer may come later, on the loop's thread.
 struct Requests {
   std::function<void(store::HistoryQuery, std::function<void(Result<std::vector<store::HistoryPoint>>)>)> history;
-  std::function<void(WallTime since, WallTime until, std::uint32_t limit, std::function<void(Result<std::vector<Event>>)>)> events;
-  std::function<void(WallTime since, std::uint32_t limit, std::function<void(Result<std::vector<Condition>>)>)> past_conditions;
+  std::function<void(WallTime since, WallTime until, std::uint32_t limit,
+                     std::function<void(Result<std::vector<Event>>)>)>
+      events;
+  std::function<void(WallTime since, std::uint32_t limit, std::function<void(Result<std::vector<Condition>>)>)>
+      past_conditions;
   std::function<void(std::string condition_id, std::function<void(Result<void>)>)> acknowledge;  // polkit has said yes
   std::function<void(std::function<void(Result<void>)>)> reload;                                 // likewise
 };
@@ -40,7 +44,7 @@ struct ManagerState {
   std::string store_problem;   // empty when history works
   std::string config_problem;  // empty when the last reload succeeded
   WallTime started;
-  std::uint64_t samples = 0;   // since start
+  std::uint64_t samples = 0;  // since start
 };
 
 struct Address {
@@ -57,7 +61,8 @@ class Server {
   // Connects and asks for the name; goes on trying in the background when there is no bus. A name that somebody else
   // owns is reported through on_problem and tried again.
   void start(std::function<void(Error)> on_problem);
-  [[nodiscard]] bool connected() const;
+  [[nodiscard]] bool connected() const;      // and owns the name
+  [[nodiscard]] std::size_t queued() const;  // messages that the bus has not taken yet; bounded
 
   void set_manager(const ManagerState& state);
   void set_device(const DeviceInfo& device);  // adds, or replaces what changed (InterfacesAdded / PropertiesChanged)

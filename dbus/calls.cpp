@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dbus/calls.hpp"
+
+#include "dbus/model.hpp"
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/wire.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace gpuhealth::dbus {
+namespace {
+
+int refuse(sd_bus_message* call, const char* name, const std::string& text) {
+  BusError error;
+  sd_bus_error_set(error.get(), name, bus_text(text).c_str());
+  return sd_bus_reply_method_error(call, error.get());
+}
+
+int refuse(sd_bus_message* call, ErrorCode code, const std::string& text) {
+  return refuse(call, error_name(code), text);
+}
+
+template <class Write>
+int answer(sd_bus_message* call, const Write& write_to) {
+  sd_bus_message* raw = nullptr;
+  if (const int r = sd_bus_message_new_method_return(call, &raw); r < 0) return r;
+  const MessagePtr reply(raw);
+  Writer out(raw);
+  write_to(out);
+  if (out.error() < 0) return out.error();
+  return sd_bus_send(nullptr, raw, nullptr);
+}
+
+}  // namespace
+
+struct Calls::Shared {
+  std::function<void()> sent;
+  std::multiset<std::string> open;  // senders
+};
+
+// A call that is answered once, later. One that is dropped unanswered says so to its caller.
+class Calls::Pending {
+ public:
+  Pending(std::shared_ptr<Shared> shared, sd_bus_message* call)
+      : shared_(std::move(shared)), call_(sd_bus_message_ref(call)), place_(shared_->open.insert(sender(call))) {}
+  ~Pending() {
+    if (call_) finish(Error{ErrorCode::Unavailable, "the daemon dropped this request; it may be stopping"});
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  static std::string sender(sd_bus_message* call) {
+    const char* name = sd_bus_message_get_sender(call);
+    return name != nullptr ? name : "";
+  }
+
+  [[nodiscard]] sd_bus_message* call() const { return call_.get(); }
+
+  void finish(const Error& error) {
+    if (!call_) return;
+    refuse(call_.get(), error.code, error.text);
+    done();
+  }
+  void finish(const Refusal& refusal) {
+    if (!call_) return;
+    refuse(call_.get(), refusal.name.c_str(), refusal.text);
+    done();
+  }
+  void finish() {
+    if (!call_) return;
+    sd_bus_reply_method_return(call_.get(), "");
+    done();
+  }
+  template <class Rows>
+  void finish(const Rows& rows) {
+    if (!call_) return;
+    if (answer(call_.get(), [&](Writer& out) { write(out, rows); }) < 0)
+      refuse(call_.get(), ErrorCode::Internal, "the answer could not be written");
+    done();
+  }
+  void finish(const Result<void>& result) { result ? finish() : finish(result.error()); }
+
+ private:
+  void done() {
+    call_.reset();
+    shared_->open.erase(place_);
+    if (shared_->sent) shared_->sent();
+  }
+
+  std::shared_ptr<Shared> shared_;
+  MessagePtr call_;
+  std::multiset<std::string>::iterator place_;
+};
+
+Calls::Calls(sd_bus* bus, const Model& model, const Requests& requests, std::function<void()> sent)
+    : model_(model), requests_(requests), shared_(std::make_shared<Shared>()), authority_(bus) {
+  shared_->sent = std::move(sent);
+}
+
+Calls::~Calls() {
+  shared_->sent = nullptr;  // what is still open answers into a closed connection
+}
+
+// Null when too much is open; the caller has been told.
+std::shared_ptr<Calls::Pending> Calls::open(sd_bus_message* call) {
+  if (shared_->open.size() >= kMaxOpenCalls || shared_->open.count(Pending::sender(call)) >= kMaxOpenCallsOfOneClient) {
+    refuse(call, ErrorCode::Exhausted, "too many requests at once; wait for the answers of the earlier ones");
+    return nullptr;
+  }
+  return std::make_shared<Pending>(shared_, call);
+}
+
+int Calls::history(sd_bus_message* call) {
+  Reader in(call);
+  store::HistoryQuery query;
+  query.device = in.text();
+  const std::string name = in.text();
+  query.since = in.time();
+  query.until = in.time();
+  query.max_points = std::min(in.u32(), kMaxHistoryPoints);
+  if (in.error() < 0) return in.error();
+  const ReadingInfo* reading = find_reading(name);
+  if (model_.device(query.device) == nullptr)
+    return refuse(call, ErrorCode::NotFound, "no device has the id \"" + query.device + "\"");
+  if (reading == nullptr) return refuse(call, ErrorCode::NotFound, "no reading has the name \"" + name + "\"");
+  if (reading->keep != Keep::History)
+    return refuse(call, ErrorCode::InvalidInput, "\"" + name + "\" is not kept in history, only its last value is");
+  if (query.since >= query.until) return refuse(call, ErrorCode::InvalidInput, "since must be before until");
+  if (query.max_points == 0) return refuse(call, ErrorCode::InvalidInput, "max_points must be 1 to 4096");
+  query.reading = reading->id;
+  if (!requests_.history) return refuse(call, ErrorCode::Unavailable, "this daemon keeps no history");
+  if (auto pending = open(call))
+    requests_.history(query, [pending, most = query.max_points](Result<std::vector<store::HistoryPoint>> points) {
+      if (!points) return pending->finish(points.error());
+      if (points->size() > most) points->resize(most);
+      pending->finish(*points);
+    });
+  return 1;
+}
+
+int Calls::events(sd_bus_message* call) {
+  Reader in(call);
+  const WallTime since = in.time();
+  const WallTime until = in.time();
+  const std::uint32_t limit = std::min(in.u32(), kMaxEvents);
+  if (in.error() < 0) return in.error();
+  if (since >= until) return refuse(call, ErrorCode::InvalidInput, "since must be before until");
+  if (limit == 0) return refuse(call, ErrorCode::InvalidInput, "limit must be 1 to 4096");
+  if (!requests_.events) return refuse(call, ErrorCode::Unavailable, "this daemon keeps no events");
+  if (auto pending = open(call))
+    requests_.events(since, until, limit, [pending, limit](Result<std::vector<Event>> events) {
+      if (!events) return pending->finish(events.error());
+      if (events->size() > limit) events->resize(limit);
+      pending->finish(*events);
+    });
+  return 1;
+}
+
+int Calls::past_conditions(sd_bus_message* call) {
+  Reader in(call);
+  const WallTime since = in.time();
+  const std::uint32_t limit = std::min(in.u32(), kMaxPastConditions);
+  if (in.error() < 0) return in.error();
+  if (limit == 0) return refuse(call, ErrorCode::InvalidInput, "limit must be 1 to 1024");
+  if (!requests_.past_conditions) return refuse(call, ErrorCode::Unavailable, "this daemon keeps no conditions");
+  if (auto pending = open(call))
+    requests_.past_conditions(since, limit, [pending, limit](Result<std::vector<Condition>> conditions) {
+      if (!conditions) return pending->finish(conditions.error());
+      if (conditions->size() > limit) conditions->resize(limit);
+      pending->finish(*conditions);
+    });
+  return 1;
+}
+
+int Calls::acknowledge(sd_bus_message* call) {
+  Reader in(call);
+  const std::string id = in.text();
+  if (in.error() < 0) return in.error();
+  return acknowledge(call, id);
+}
+
+int Calls::acknowledge(sd_bus_message* call, const std::string& condition) {
+  if (model_.condition(condition) == nullptr)
+    return refuse(call, ErrorCode::NotFound, "no open condition has the id \"" + condition + "\"");
+  if (!requests_.acknowledge) return refuse(call, ErrorCode::Unavailable, "this daemon cannot acknowledge conditions");
+  auto pending = open(call);
+  if (!pending) return 1;
+  authority_.check(call, kPolkitManageDevice, [this, pending, condition](const std::optional<Refusal>& refusal) {
+    if (refusal) return pending->finish(*refusal);
+    requests_.acknowledge(condition, [pending](const Result<void>& result) { pending->finish(result); });
+  });
+  return 1;
+}
+
+int Calls::reload(sd_bus_message* call) {
+  if (!requests_.reload) return refuse(call, ErrorCode::Unavailable, "this daemon cannot reload its configuration");
+  auto pending = open(call);
+  if (!pending) return 1;
+  authority_.check(call, kPolkitManageDevice, [this, pending](const std::optional<Refusal>& refusal) {
+    if (refusal) return pending->finish(*refusal);
+    requests_.reload([pending](const Result<void>& result) { pending->finish(result); });
+  });
+  return 1;
+}
+
+}  // namespace gpuhealth::dbus

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dbus/client.hpp"
+
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/views.hpp"
+#include "dbus/wire.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace gpuhealth::dbus {
+namespace {
+
+using std::chrono::milliseconds;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kDialogueTime{120};
+
+std::uint64_t microseconds(milliseconds d) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::microseconds(d).count(), 1));
+}
+
+tl::unexpected<Error> no_bus(const std::string& where, int error) {
+  const ErrorCode code = error == -EACCES || error == -EPERM ? ErrorCode::NotPermitted : ErrorCode::Unavailable;
+  return fail(code, "cannot connect to " + where + ": " + std::strerror(-error) + "; is dbus-daemon running?", -error);
+}
+
+Error from_bus(const BusError& error, int r) {
+  if (r == -ETIMEDOUT || std::strcmp(error.name(), SD_BUS_ERROR_NO_REPLY) == 0)
+    return {ErrorCode::Unavailable, "gpuhealthd does not answer; look at: systemctl status gpuhealthd", ETIMEDOUT};
+  // sd-bus names its own failures after the errno where D-Bus has no word for them.
+  const bool disconnected = r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE || r == -ESHUTDOWN;
+  if (disconnected || error.name()[0] == '\0')
+    return {ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-r), -r};
+  const ErrorCode code = error_code(error.name());
+  const bool ours = std::string_view(error.name()).starts_with("org.gpuhealth1.Error.");
+  if (code == ErrorCode::Unavailable && !ours)
+    return {code,
+            "gpuhealthd is not running; start it with: systemctl start gpuhealthd (" + std::string(error.text()) + ")",
+            0};
+  return {code, error.text(), 0};
+}
+
+Result<BusPtr> open_bus(const std::string& address) {
+  sd_bus* raw = nullptr;
+  int r = 0;
+  if (address.empty()) {
+    r = sd_bus_open_system(&raw);
+  } else {
+    r = sd_bus_new(&raw);
+    if (r >= 0) r = sd_bus_set_address(raw, address.c_str());
+    if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
+    if (r >= 0) r = sd_bus_start(raw);
+  }
+  BusPtr bus(raw);
+  if (r < 0) return no_bus(address.empty() ? "the system bus" : "the bus at " + address, r);
+  return bus;
+}
+
+// sd-bus would wait for the bus's greeting as long as it takes.
+Result<void> wait_ready(sd_bus* bus, const std::string& where, milliseconds deadline) {
+  const auto end = Steady::now() + deadline;
+  while (sd_bus_is_ready(bus) <= 0) {
+    int r = sd_bus_process(bus, nullptr);
+    if (r > 0) continue;
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Steady::now());
+    if (r == 0 && left.count() <= 0) r = -ETIMEDOUT;
+    if (r == 0) r = sd_bus_wait(bus, microseconds(left));
+    if (r < 0 && r != -EINTR) return no_bus(where, r);
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Client::Impl {
+  BusPtr bus;
+  milliseconds deadline{};
+  std::vector<SlotPtr> matches;
+  bool changed = false;  // a signal came
+
+  Result<MessagePtr> call(sd_bus_message* message, milliseconds limit);
+  template <class Write>
+  Result<MessagePtr> call_manager(const char* method, const Write& write_to);
+  Result<MessagePtr> ask(const char* interface, const char* method, const char* argument);
+  Result<MessagePtr> managed_objects();
+  Result<void> change(const char* method, const std::string* argument);
+  Result<void> subscribe();
+};
+
+Result<MessagePtr> Client::Impl::call(sd_bus_message* message, milliseconds limit) {
+  BusError error;
+  sd_bus_message* reply = nullptr;
+  const int r = sd_bus_call(bus.get(), message, microseconds(limit), error.get(), &reply);
+  if (r < 0) return tl::unexpected(from_bus(error, r));
+  return MessagePtr(reply);
+}
+
+template <class Write>
+Result<MessagePtr> Client::Impl::call_manager(const char* method, const Write& write_to) {
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(bus.get(), &raw, kBusName, kRootPath, kManagerInterface, method);
+  const MessagePtr message(raw);
+  if (r >= 0) {
+    Writer out(raw);
+    write_to(out);
+    r = out.error();
+  }
+  if (r < 0) return fail(ErrorCode::Internal, std::string("cannot write the call ") + method, -r);
+  return call(raw, deadline);
+}
+
+Result<MessagePtr> Client::Impl::ask(const char* interface, const char* method, const char* argument) {
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(bus.get(), &raw, kBusName, kRootPath, interface, method);
+  const MessagePtr message(raw);
+  if (r >= 0 && argument != nullptr) r = Writer(raw).text(argument).error();
+  if (r < 0) return fail(ErrorCode::Unavailable, "the bus is gone", -r);
+  return call(raw, deadline);
+}
+
+Result<MessagePtr> Client::Impl::managed_objects() {
+  return ask("org.freedesktop.DBus.ObjectManager", "GetManagedObjects", nullptr);
+}
+
+Result<void> Client::Impl::change(const char* method, const std::string* argument) {
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(bus.get(), &raw, kBusName, kRootPath, kManagerInterface, method);
+  const MessagePtr message(raw);
+  if (r >= 0 && argument != nullptr) r = Writer(raw).text(*argument).error();
+  if (r >= 0) r = sd_bus_message_set_allow_interactive_authorization(raw, 1);
+  if (r < 0) return fail(ErrorCode::Internal, std::string("cannot write the call ") + method, -r);
+  auto reply = call(raw, std::max<milliseconds>(deadline, kDialogueTime));
+  if (!reply) return tl::unexpected(reply.error());
+  return {};
+}
+
+Result<void> Client::Impl::subscribe() {
+  if (!matches.empty()) return {};
+  const auto note = [](sd_bus_message*, void* userdata, sd_bus_error*) {
+    static_cast<Impl*>(userdata)->changed = true;
+    return 0;
+  };
+  constexpr const char* rules[] = {
+      "type='signal',sender='org.gpuhealth1',path_namespace='/org/gpuhealth1'",
+      "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+      "arg0='org.gpuhealth1'"};
+  for (const char* rule : rules) {
+    sd_bus_slot* slot = nullptr;
+    const int r = sd_bus_add_match(bus.get(), &slot, rule, note, this);
+    if (r < 0) {
+      matches.clear();
+      return fail(ErrorCode::Unavailable, std::string("cannot listen on the bus: ") + std::strerror(-r), -r);
+    }
+    matches.emplace_back(slot);
+  }
+  return {};
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
+
+Result<Client> Client::connect(const std::string& address, milliseconds deadline) {
+  const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
+  const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
+  auto bus = open_bus(where);
+  if (!bus) return tl::unexpected(bus.error());
+  auto impl = std::make_unique<Impl>();
+  impl->bus = std::move(*bus);
+  impl->deadline = deadline;
+  const std::string text = where.empty() ? "the system bus" : "the bus at " + where;
+  if (auto ready = wait_ready(impl->bus.get(), text, deadline); !ready) return tl::unexpected(ready.error());
+  sd_bus_set_method_call_timeout(impl->bus.get(), microseconds(deadline));
+  if (auto pong = impl->ask("org.freedesktop.DBus.Peer", "Ping", nullptr); !pong) return tl::unexpected(pong.error());
+  return Client(std::move(impl));
+}
+
+namespace {
+
+template <class Rows, class Read>
+Result<Rows> decoded(Result<MessagePtr> reply, const Read& read) {
+  if (!reply) return tl::unexpected(reply.error());
+  Reader in(reply->get());
+  Rows rows = read(in);
+  if (in.error() < 0)
+    return fail(ErrorCode::InvalidInput,
+                "gpuhealthd's answer cannot be read; are its version and this program's the same?", -in.error());
+  return rows;
+}
+
+}  // namespace
+
+Result<ManagerView> Client::manager() {
+  return decoded<ManagerView>(impl_->ask("org.freedesktop.DBus.Properties", "GetAll", kManagerInterface), read_manager);
+}
+
+Result<std::vector<DeviceView>> Client::devices() {
+  return decoded<std::vector<DeviceView>>(impl_->managed_objects(),
+                                          [](Reader& in) { return read_objects(in).devices; });
+}
+
+Result<std::vector<Condition>> Client::conditions() {
+  return decoded<std::vector<Condition>>(impl_->managed_objects(),
+                                         [](Reader& in) { return read_objects(in).conditions; });
+}
+
+Result<std::vector<Condition>> Client::past_conditions(WallTime since, std::uint32_t limit) {
+  auto reply = impl_->call_manager("GetPastConditions", [&](Writer& out) { out.time(since).u32(limit); });
+  return decoded<std::vector<Condition>>(std::move(reply), read_conditions);
+}
+
+Result<std::vector<Event>> Client::events(WallTime since, WallTime until, std::uint32_t limit) {
+  auto reply = impl_->call_manager("GetEvents", [&](Writer& out) { out.time(since).time(until).u32(limit); });
+  return decoded<std::vector<Event>>(std::move(reply), read_events);
+}
+
+Result<std::vector<store::HistoryPoint>> Client::history(const store::HistoryQuery& query) {
+  const ReadingInfo* reading = find_reading(query.reading);
+  if (reading == nullptr) return fail(ErrorCode::InvalidInput, "no reading has this number");
+  auto reply = impl_->call_manager("GetHistory", [&](Writer& out) {
+    out.text(query.device).text(reading->name).time(query.since).time(query.until).u32(query.max_points);
+  });
+  return decoded<std::vector<store::HistoryPoint>>(std::move(reply), read_history);
+}
+
+Result<void> Client::acknowledge(const std::string& condition_id) {
+  return impl_->change("AcknowledgeCondition", &condition_id);
+}
+
+Result<void> Client::reload() {
+  return impl_->change("Reload", nullptr);
+}
+
+Result<void> Client::watch(milliseconds tick, const std::function<bool()>& on_change) {
+  if (auto listening = impl_->subscribe(); !listening) return listening;
+  auto next = Steady::now() + tick;
+  for (;;) {
+    int r = sd_bus_process(impl_->bus.get(), nullptr);
+    if (r > 0) continue;
+    const auto left = std::chrono::duration_cast<milliseconds>(next - Steady::now());
+    if (r == 0 && (impl_->changed || left.count() <= 0)) {
+      impl_->changed = false;
+      next = Steady::now() + tick;
+      if (!on_change()) return {};
+      continue;
+    }
+    if (r == 0) r = sd_bus_wait(impl_->bus.get(), microseconds(left));
+    if (r < 0 && r != -EINTR)
+      return fail(ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-r), -r);
+  }
+}
+
+}  // namespace gpuhealth::dbus

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dbus/model.hpp"
+
+#include "dbus/names.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace gpuhealth::dbus {
+namespace {
+
+// Everything that the device's constant properties show.
+auto identity(const DeviceInfo& d) {
+  return std::tie(d.pci, d.vendor_id, d.device_id, d.subsystem_vendor, d.subsystem_device, d.driver, d.unique_id,
+                  d.vbios_version, d.name, d.other_names, d.family, d.gfx, d.firmware);
+}
+
+// Likewise of a condition: all that set_condition() may not change under a living object.
+auto identity(const Condition& c) {
+  return std::tie(c.type, c.device, c.since, c.boot_id);
+}
+
+std::string health_of(std::optional<Severity> worst) {
+  return worst ? std::string(to_string(*worst)) : "ok";
+}
+
+}  // namespace
+
+void Model::set_manager(const ManagerState& state) {
+  using namespace manager_property;
+  if (state.store_problem != manager.store_problem) manager_changed.set(StoreProblem);
+  if (state.config_problem != manager.config_problem) manager_changed.set(ConfigProblem);
+  manager = state;
+  to_tell |= manager_changed.any();
+}
+
+void Model::set_device(const DeviceInfo& device) {
+  const std::string id = device.id();
+  const std::string path = device_path(id);
+  auto it = devices.find(path);
+  if (it != devices.end() && identity(it->second.info) == identity(device)) {
+    it->second.info = device;
+    return;
+  }
+  std::optional<Sample> sample;
+  if (it != devices.end()) {
+    sample = std::move(it->second.sample);
+    remove_device(id);
+  }
+  auto& object = devices[path];
+  object.info = device;
+  object.id = id;
+  object.sample = std::move(sample);
+  to_tell = true;
+  judge_health();
+}
+
+void Model::set_sample(const Sample& sample) {
+  using namespace device_property;
+  const auto it = devices.find(device_path(sample.device));
+  if (it == devices.end()) return;
+  auto& object = it->second;
+  static const Sample nothing;
+  const Sample& before = object.sample ? *object.sample : nothing;
+  if (before.power != sample.power) object.changed.set(RuntimeStatus);
+  if (before.performance_level != sample.performance_level) object.changed.set(PerformanceLevel);
+  if (before.power_profile != sample.power_profile) object.changed.set(PowerProfile);
+  if (before.throttle != sample.throttle) object.changed.set(ThrottleReasons);
+  if (before.throttle_known != sample.throttle_known) object.changed.set(ThrottleKnown);
+  const bool first = !object.sample;
+  object.sample = sample;
+  if (first) judge_health();
+  to_tell |= object.changed.any();
+}
+
+void Model::remove_device(const std::string& id) {
+  const auto it = devices.find(device_path(id));
+  if (it == devices.end()) return;
+  if (it->second.announced) removals.push_back({it->first, std::nullopt});
+  devices.erase(it);
+  to_tell |= !removals.empty();
+}
+
+void Model::set_condition(const Condition& condition) {
+  using namespace condition_property;
+  if (condition.state == ConditionState::Cleared) return remove_condition(condition.id);
+  const std::string path = condition_path(condition.id);
+  auto it = conditions.find(path);
+  if (it != conditions.end() && identity(it->second.condition) != identity(condition)) {
+    remove_condition(condition.id);
+    it = conditions.end();
+  }
+  if (it == conditions.end()) {
+    auto& object = conditions[path];
+    object.condition = condition;
+    object.device_path = device_path(condition.device);
+    object.life_changed = true;
+  } else {
+    auto& object = it->second;
+    const Condition& before = object.condition;
+    if (before.severity != condition.severity) object.changed.set(Severity);
+    if (before.state != condition.state) object.changed.set(State);
+    if (before.acknowledged != condition.acknowledged) object.changed.set(Acknowledged);
+    if (before.device_label != condition.device_label) object.changed.set(DeviceLabel);
+    object.life_changed |= object.changed[Severity] || object.changed[State] || object.changed[Acknowledged];
+    object.condition = condition;
+    to_tell |= object.changed.any();
+  }
+  to_tell |= it == conditions.end();
+  judge_health();
+}
+
+void Model::remove_condition(const std::string& id) {
+  const auto it = conditions.find(condition_path(id));
+  if (it == conditions.end()) return;
+  if (it->second.announced) {
+    it->second.condition.state = ConditionState::Cleared;
+    removals.push_back({it->first, std::move(it->second.condition)});
+  }
+  conditions.erase(it);
+  to_tell |= !removals.empty();
+  judge_health();
+}
+
+const DeviceObject* Model::device(const std::string& id) const {
+  const auto it = devices.find(device_path(id));
+  return it == devices.end() ? nullptr : &it->second;
+}
+
+const ConditionObject* Model::condition(const std::string& id) const {
+  const auto it = conditions.find(condition_path(id));
+  return it == conditions.end() ? nullptr : &it->second;
+}
+
+void Model::mark_all_told() {
+  removals.clear();
+  manager_changed.reset();
+  for (auto& [path, object] : devices) {
+    object.announced = true;
+    object.changed.reset();
+  }
+  for (auto& [path, object] : conditions) {
+    object.announced = true;
+    object.life_changed = false;
+    object.changed.reset();
+  }
+  to_tell = false;
+}
+
+void Model::judge_health() {
+  std::map<std::string, Severity> worst;  // by device id
+  std::optional<Severity> worst_of_all;
+  for (const auto& [path, object] : conditions) {
+    const Condition& c = object.condition;
+    if (c.state != ConditionState::Confirmed || c.acknowledged) continue;
+    const auto [it, added] = worst.try_emplace(c.device, c.severity);
+    if (!added) it->second = std::max(it->second, c.severity);
+    worst_of_all = std::max(worst_of_all.value_or(c.severity), c.severity);
+  }
+  std::string now = health_of(worst_of_all);
+  if (now != health) {
+    health = std::move(now);
+    manager_changed.set(manager_property::Health);
+    to_tell = true;
+  }
+  for (auto& [path, object] : devices) {
+    const auto it = worst.find(object.id);
+    std::string state = it != worst.end() ? health_of(it->second) : object.sample ? "ok" : "unknown";
+    if (state == object.health) continue;
+    object.health = std::move(state);
+    object.changed.set(device_property::Health);
+    to_tell = true;
+  }
+}
+
+}  // namespace gpuhealth::dbus

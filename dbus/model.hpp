@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon has pushed, and what of it the bus has not been told yet. Without a bus, or with one that does not
+// read, changes pile up here as marks, never as messages: the last state is told, and memory is bounded by the number
+// of objects.
+#pragma once
+
+#include "core/condition.hpp"
+#include "core/device.hpp"
+#include "core/sample.hpp"
+#include "dbus/server.hpp"
+
+#include <bitset>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpuhealth::dbus {
+
+// Properties that are announced, with their names in the same order.
+namespace manager_property {
+enum : std::size_t { StoreProblem, ConfigProblem, Health, Count };
+inline constexpr const char* const kNames[Count] = {"StoreProblem", "ConfigProblem", "Health"};
+}  // namespace manager_property
+namespace device_property {
+enum : std::size_t { RuntimeStatus, Health, PerformanceLevel, PowerProfile, ThrottleReasons, ThrottleKnown, Count };
+inline constexpr const char* const kNames[Count] = {"RuntimeStatus", "Health",          "PerformanceLevel",
+                                                    "PowerProfile",  "ThrottleReasons", "ThrottleKnown"};
+}  // namespace device_property
+namespace condition_property {
+enum : std::size_t { Severity, State, Acknowledged, DeviceLabel, Count };
+inline constexpr const char* const kNames[Count] = {"Severity", "State", "Acknowledged", "DeviceLabel"};
+}  // namespace condition_property
+
+struct DeviceObject {
+  DeviceInfo info;
+  std::string id;  // info.id()
+  std::optional<Sample> sample;
+  std::string health = "unknown";
+  bool announced = false;
+  std::bitset<device_property::Count> changed;
+};
+
+struct ConditionObject {
+  Condition condition;
+  std::string device_path;
+  bool announced = false;
+  bool life_changed = false;  // ConditionChanged is due
+  std::bitset<condition_property::Count> changed;
+};
+
+// An object that the bus still believes in.
+struct Removal {
+  std::string path;
+  std::optional<Condition> condition;  // set: a condition was cleared; else a device went
+};
+
+class Model {
+ public:
+  void set_manager(const ManagerState& state);
+  void set_device(const DeviceInfo& device);
+  void set_sample(const Sample& sample);  // of a device that is not set: ignored
+  void remove_device(const std::string& id);
+  void set_condition(const Condition& condition);  // a cleared one is removed
+  void remove_condition(const std::string& id);
+
+  [[nodiscard]] const DeviceObject* device(const std::string& id) const;
+  [[nodiscard]] const ConditionObject* condition(const std::string& id) const;
+
+  // A new connection, with the name just taken: whoever looks now sees everything, so nothing is left to be told.
+  void mark_all_told();
+  [[nodiscard]] bool anything_to_tell() const { return to_tell; }
+
+  ManagerState manager;
+  std::string health = "ok";
+  std::bitset<manager_property::Count> manager_changed;
+  std::map<std::string, DeviceObject> devices;        // by object path
+  std::map<std::string, ConditionObject> conditions;  // by object path
+  std::vector<Removal> removals;
+  bool to_tell = false;
+
+ private:
+  void judge_health();
+};
+
+}  // namespace gpuhealth::dbus
