@@ -20,6 +20,7 @@
 #include "health/engine.hpp"
 #include "store/worker.hpp"
 #include "telemetry/reader_pool.hpp"
+#include "telemetry/sampler.hpp"
 
 namespace gpuhealth::daemon {
 namespace asio = boost::asio;
@@ -36,10 +37,6 @@ struct Device {
   bool stuck = false;
   bool stale = false;
 };
-
-std::string label_of(const DeviceInfo& d) {
-  return (d.name.empty() ? std::string("AMD GPU") : d.name) + " at " + to_string(d.pci);
-}
 
 store::Options store_options(const Options& options, const Settings& s) {
   using days = std::chrono::days;
@@ -304,7 +301,7 @@ void Daemon::Impl::add_device(const DeviceInfo& info) {
   auto& device = devices[id];
   const bool driver_changed = !fresh && device.info.driver != info.driver;
   device.info = info;
-  device.label = label_of(info);
+  device.label = health::label_of(info);
   by_address[info.pci] = id;
   bus.set_device(info);
   if (fresh || driver_changed) store.seen(info, device.label, boot_id, clock.now().wall);

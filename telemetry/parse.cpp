@@ -122,8 +122,10 @@ std::optional<DpmSummary> summarise_dpm(std::string_view text) {
     const auto level = parse_dpm_line(line);
     sound = level.has_value();
     if (!sound) return false;
-    if (!out.lowest) out.lowest = level->mhz;
-    out.highest = level->mhz;
+    if (!level->deep_sleep || !level->current) {  // a starred "S" line is the clock now, below all levels
+      if (!out.lowest) out.lowest = level->mhz;
+      out.highest = level->mhz;
+    }
     if (level->current && !out.current) out.current = level->mhz;
     return true;
   });

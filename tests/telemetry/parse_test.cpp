@@ -70,6 +70,14 @@ TEST(DpmTable, DeepSleepHasALineOfItsOwn) {
   EXPECT_EQ(table->levels[2].mhz, 2100);
 }
 
+TEST(DpmTable, TheDeepSleepClockIsNoLevel) {
+  const auto dpm = summarise_dpm("S: 19Mhz *\n0: 500Mhz\n1: 2100Mhz\n");
+  ASSERT_TRUE(dpm);
+  EXPECT_EQ(dpm->current, 19);
+  EXPECT_EQ(dpm->lowest, 500);
+  EXPECT_EQ(dpm->highest, 2100);
+}
+
 TEST(DpmTable, NoStarMeansNoCurrentLevel) {
   const auto dpm = summarise_dpm("0: 300Mhz \n1: 1900Mhz \n");
   ASSERT_TRUE(dpm);
