@@ -268,10 +268,16 @@ void Worker::Impl::write_one(Work work) {
 void Worker::Impl::answer_all() {
   for (;;) {
     std::optional<Query> query;
+    bool write_first = false;  // an answer covers all that was posted before its question
     {
       const std::lock_guard lock(mutex);
       if (stopping) return;
-      query = queue.pop_query();
+      write_first = queue.has_queries() && queue.has_work() && database && !retry_at;
+      if (!write_first) query = queue.pop_query();
+    }
+    if (write_first) {
+      write_all();
+      continue;
     }
     if (!query) return;
     (*query)(database ? &*database : nullptr);

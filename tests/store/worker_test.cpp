@@ -130,6 +130,15 @@ TEST(Worker, AnswersEveryQuestionFromWhatWasPostedBefore) {
   EXPECT_EQ(stage.health->dropped, 0u);
 }
 
+TEST(Worker, AnAnswerCoversWhatWasPostedJustBefore) {
+  const TemporaryDirectory dir;
+  Stage stage(dir.file("history.db"));
+  for (std::size_t i = 1; i <= 300; ++i) {
+    stage.worker->add(event(static_cast<std::int64_t>(i), "event"));
+    ASSERT_EQ(stage.events()->size(), i);
+  }
+}
+
 TEST(Worker, FinishesItsWorkBeforeItEnds) {
   const TemporaryDirectory dir;
   const auto path = dir.file("history.db");
@@ -188,7 +197,6 @@ TEST(Worker, DamageMetWhileRunningIsMended) {
   stage.worker->add(event(1, "works"));
   const auto events = stage.events();
   ASSERT_TRUE(events) << events.error().text;
-  if (stage.health) fprintf(stderr, "DBG %d %s\n", stage.health->working, stage.health->problem.c_str());
   EXPECT_EQ(events->size(), 1u);
 }
 
