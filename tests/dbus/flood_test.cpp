@@ -69,17 +69,17 @@ TEST(Flood, AClientThatAsksAndDoesNotReadCostsAFewMessages) {
       "<limit name=\"max_outgoing_bytes\">1000000000</limit><limit name=\"max_incoming_bytes\">1000000</limit>");
   Requests requests;
   requests.history = [](const store::HistoryQuery& q, const auto& then) {
-    then(std::vector<store::HistoryPoint>(q.max_points));  // 128 KiB
+    then(std::vector<store::HistoryPoint>(q.max_points));  // 32 KiB
   };
   Host host(bus.address(), std::move(requests));
   host.on_loop([](Server& s) { s.set_device(test::card()); });
   host.start();
   Listener rude(bus.address());
   rude.wait_for_name();
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     sd_bus_message* raw = nullptr;
     sd_bus_message_new_method_call(rude.bus(), &raw, kBusName, kRootPath, kManagerInterface, "GetHistory");
-    sd_bus_message_append(raw, "ssttu", test::kCardId, "temperature.edge", std::uint64_t{0}, std::uint64_t{10}, 4096u);
+    sd_bus_message_append(raw, "ssttu", test::kCardId, "temperature.edge", std::uint64_t{0}, std::uint64_t{10}, 1024u);
     sd_bus_send(rude.bus(), raw, nullptr);
     sd_bus_message_unref(raw);
   }

@@ -62,8 +62,8 @@ class PrivateBus {
     if (child_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
-      if (dup2(log.get(), STDERR_FILENO) < 0 || dup2(write_end.get(), STDIN_FILENO) < 0) _exit(1);
-      execlp("dbus-daemon", "dbus-daemon", config.c_str(), "--nofork", "--nopidfile", "--nosyslog", "--print-address=0",
+      if (dup2(log.get(), STDERR_FILENO) < 0 || dup2(write_end.get(), STDOUT_FILENO) < 0) _exit(1);
+      execlp("dbus-daemon", "dbus-daemon", config.c_str(), "--nofork", "--nopidfile", "--nosyslog", "--print-address=1",
              static_cast<char*>(nullptr));
       _exit(127);
     }
