@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/ask.hpp"
 
+#include "core/pci.hpp"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <ctime>
 #include <numeric>
 #include <optional>
-
-#include "core/pci.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -53,7 +53,8 @@ std::optional<WallTime> parse_period(std::string_view text, WallTime now) {
 }
 
 std::optional<WallTime> parse_date(const std::string& text) {
-  for (const char* format : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
+  for (const char* format :
+       {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
     std::tm tm{};
     const char* end = strptime(text.c_str(), format, &tm);
     if (end == nullptr || *end != '\0') continue;
@@ -109,8 +110,8 @@ Result<const ReadingInfo*> parse_metric(std::string_view text) {
   const ReadingInfo* row = find_reading(text);
   if (row != nullptr && row->keep == Keep::History) return row;
   if (row != nullptr) {
-    return fail(ErrorCode::InvalidInput, "no history is kept of " + std::string(text) +
-                                             ", only its last value: see gpuhealthctl devices");
+    return fail(ErrorCode::InvalidInput,
+                "no history is kept of " + std::string(text) + ", only its last value: see gpuhealthctl devices");
   }
   std::vector<std::string> names;
   std::string kept;
@@ -127,9 +128,8 @@ Result<const ReadingInfo*> parse_metric(std::string_view text) {
 Result<const dbus::DeviceView*> choose_device(std::span<const dbus::DeviceView> devices, std::string_view text) {
   const std::string wanted = lower(text);
   const auto address = parse_pci_address(wanted);
-  const auto exact = std::ranges::find_if(devices, [&](const dbus::DeviceView& d) {
-    return d.id == text || (address && d.pci == to_string(*address));
-  });
+  const auto exact = std::ranges::find_if(
+      devices, [&](const dbus::DeviceView& d) { return d.id == text || (address && d.pci == to_string(*address)); });
   if (exact != devices.end()) return &*exact;
   if (!wanted.empty()) {
     const auto* by_id = only(devices, [&](const dbus::DeviceView& d) { return lower(d.id).starts_with(wanted); });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/ask.hpp"
+#include "cli/command.hpp"
+#include "cli/render.hpp"
+
 #include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
-
-#include "cli/ask.hpp"
-#include "cli/command.hpp"
-#include "cli/render.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -47,8 +47,7 @@ ExitCode conditions(const Context& context, const Options& options) {
     add_past(found, std::move(*past));
   }
   show(
-      context, [&] { return render_conditions(found, now, context.terminal); },
-      [&] { return json_conditions(found); });
+      context, [&] { return render_conditions(found, now, context.terminal); }, [&] { return json_conditions(found); });
   return attention ? ExitCode::ConditionsPresent : ExitCode::Ok;
 }
 

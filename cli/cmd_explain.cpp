@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
-
-#include <CLI/CLI.hpp>
-
 #include "cli/ask.hpp"
 #include "cli/command.hpp"
 #include "cli/render.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
 
 namespace gpuhealth::cli {
 namespace {
@@ -57,7 +57,8 @@ ExitCode explain(const Context& context, const std::string& wanted) {
 
 Action set_up_explain(CLI::App& app) {
   auto wanted = std::make_shared<std::string>();
-  app.add_option("ID", *wanted, "a condition's id, a unique beginning of one, or a type such as overheating")->required();
+  app.add_option("ID", *wanted, "a condition's id, a unique beginning of one, or a type such as overheating")
+      ->required();
   return [wanted](const Context& context) { return explain(context, *wanted); };
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/ask.hpp"
+#include "cli/command.hpp"
+#include "cli/render.hpp"
+
 #include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
-
-#include "cli/ask.hpp"
-#include "cli/command.hpp"
-#include "cli/render.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -67,7 +67,8 @@ ExitCode history(const Context& context, const Options& options) {
     chosen = {*device, 1};
   }
   const PlotSize size = size_of(options, context.terminal);
-  const auto max_points = static_cast<std::uint32_t>(context.json ? 512 : std::min<std::size_t>(size.columns * 2, 2048));
+  const auto max_points =
+      static_cast<std::uint32_t>(context.json ? 512 : std::min<std::size_t>(size.columns * 2, 2048));
   std::vector<Series> series;
   for (const auto& device : chosen) {
     auto one = ask(*client, *question, device, max_points);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-#include <memory>
-
-#include <CLI/CLI.hpp>
-
 #include "cli/command.hpp"
 #include "cli/render.hpp"
 #include "health/engine.hpp"
 #include "telemetry/inspect.hpp"
+
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
 
 namespace gpuhealth::cli {
 namespace {
@@ -15,8 +15,7 @@ namespace {
 Result<std::string> find_tree(std::string sysroot) {
   while (sysroot.size() > 1 && sysroot.ends_with('/')) sysroot.pop_back();
   std::error_code error;
-  if (!std::filesystem::is_directory(sysroot, error))
-    return fail(ErrorCode::NotFound, "there is no folder " + sysroot);
+  if (!std::filesystem::is_directory(sysroot, error)) return fail(ErrorCode::NotFound, "there is no folder " + sysroot);
   if (!std::filesystem::is_directory(sysroot + "/sys", error)) {
     return fail(ErrorCode::InvalidInput,
                 sysroot + " has no folder sys: --sysroot takes the folder that holds sys/, as / does");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
-#include <optional>
-
-#include <CLI/CLI.hpp>
-
 #include "cli/command.hpp"
 #include "cli/numbers.hpp"
 #include "cli/render.hpp"
 #include "cli/screen.hpp"
+
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
-#include <unistd.h>
+#include "cli/ask.hpp"
+#include "core/version.hpp"
 
 #include <array>
 #include <cstdio>
 #include <map>
+#include <unistd.h>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-
-#include "cli/ask.hpp"
-#include "core/version.hpp"
 
 namespace gpuhealth::cli {
 namespace {

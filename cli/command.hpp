@@ -2,17 +2,17 @@
 // A command of gpuhealthctl: its options, and what it does once they are read. One file a command, one row a command.
 #pragma once
 
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "cli/json.hpp"
 #include "cli/machine.hpp"
 #include "cli/page.hpp"
 #include "core/error.hpp"
 #include "core/exit_codes.hpp"
 #include "dbus/client.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace CLI {
 class App;
@@ -49,8 +49,8 @@ Action set_up_doctor(CLI::App& app);
 Action set_up_inspect(CLI::App& app);
 Action set_up_decode_metrics(CLI::App& app);
 
-// The whole command line: global options and a subcommand a row. `chosen` is set when the line is parsed; `context` gets
-// the global options.
+// The whole command line: global options and a subcommand a row. `chosen` is set when the line is parsed; `context`
+// gets the global options.
 void build_command_line(CLI::App& app, Context& context, Action& chosen);
 int run(int argc, char** argv);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/doctor.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -130,7 +130,8 @@ CheckResult check_hwmon(const Patient& p) {
   }
   if (bound == 0) return note("no GPU is driven by amdgpu");
   if (without.empty()) return ok(fmt::format("sensors of {} {}", bound, bound == 1 ? "GPU" : "GPUs"));
-  return missing("no sensors at " + names_of(without), "power management is off or failed: see amdgpu.dpm and the kernel log");
+  return missing("no sensors at " + names_of(without),
+                 "power management is off or failed: see amdgpu.dpm and the kernel log");
 }
 
 CheckResult check_kfd(const Patient& p) {
@@ -154,11 +155,12 @@ CheckResult check_dri(const Patient& p) {
 }
 
 CheckResult check_names(const Patient& p) {
-  constexpr std::array<std::string_view, 3> paths = {"/usr/share/libdrm/amdgpu.ids", "/usr/local/share/libdrm/amdgpu.ids",
-                                                     "/opt/amdgpu/share/libdrm/amdgpu.ids"};
+  constexpr std::array<std::string_view, 3> paths = {
+      "/usr/share/libdrm/amdgpu.ids", "/usr/local/share/libdrm/amdgpu.ids", "/opt/amdgpu/share/libdrm/amdgpu.ids"};
   const std::string path = first_existing(p, paths);
   if (!path.empty()) return ok(path);
-  return missing("libdrm's table of names is not there; only our own names are used", "install libdrm-common (libdrm on Fedora)");
+  return missing("libdrm's table of names is not there; only our own names are used",
+                 "install libdrm-common (libdrm on Fedora)");
 }
 
 struct KernelNote {
@@ -188,16 +190,17 @@ CheckResult check_kernel(const Patient& p) {
 }
 
 CheckResult check_rocm_smi(const Patient& p) {
-  constexpr std::array<std::string_view, 6> folders = {"/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu",
-                                                       "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-                                                       "/usr/local/lib"};
+  constexpr std::array<std::string_view, 6> folders = {
+      "/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+      "/usr/local/lib"};
   for (const auto folder : folders) {
     for (const auto& file : entries(p.root + std::string(folder))) {
       if (file.filename().string().starts_with("librocm_smi64.so"))
         return ok(std::string(folder) + "/" + file.filename().string());
     }
   }
-  return note("librocm_smi64 is not installed", "install rocm-smi-lib (librocm-smi64-1 on Debian) for a second opinion");
+  return note("librocm_smi64 is not installed",
+              "install rocm-smi-lib (librocm-smi64-1 on Debian) for a second opinion");
 }
 
 CheckResult check_history(const Patient& p) {

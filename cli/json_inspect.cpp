@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include "cli/json.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "cli/json.hpp"
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -45,9 +45,9 @@ Json one_condition(const Condition& c) {
   const ConditionInfo& row = info(c.type);
   Json evidence = Json::array();
   for (const Evidence& e : c.evidence) evidence.push_back({{"name", e.name}, {"value", e.value}});
-  return {{"type", row.name},  {"severity", to_string(c.severity)}, {"state", to_string(c.state)},
-          {"title", row.title}, {"detail", c.detail},                {"evidence", std::move(evidence)},
-          {"advice", row.advice}};
+  return {
+      {"type", row.name},   {"severity", to_string(c.severity)}, {"state", to_string(c.state)}, {"title", row.title},
+      {"detail", c.detail}, {"evidence", std::move(evidence)},   {"advice", row.advice}};
 }
 
 Json one_device(const telemetry::Inspected& one, std::span<const Condition> conditions) {
@@ -68,8 +68,7 @@ Json one_device(const telemetry::Inspected& one, std::span<const Condition> cond
   out["serial"] = text_or_null(d.serial);
   out["vbios_version"] = text_or_null(d.vbios_version);
   out["vram_vendor"] = text_or_null(d.vram_vendor);
-  out["runtime_status"] =
-      one.sample.power == PowerState::Unknown ? Json(nullptr) : Json(to_string(one.sample.power));
+  out["runtime_status"] = one.sample.power == PowerState::Unknown ? Json(nullptr) : Json(to_string(one.sample.power));
   out["performance_level"] = text_or_null(one.sample.performance_level);
   out["power_profile"] = text_or_null(one.sample.power_profile);
   out["firmware"] = Json::object();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/numbers.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <ctime>
+
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -32,15 +32,9 @@ constexpr std::array<Generation, 6> kGenerations = {
     {{2.5, "Gen1"}, {5, "Gen2"}, {8, "Gen3"}, {16, "Gen4"}, {32, "Gen5"}, {64, "Gen6"}}};
 
 // What ReadingStatus says, in its order.
-constexpr std::array<std::string_view, 9> kInWords = {"valid",
-                                                      "not there",
-                                                      "asleep",
-                                                      "GPU is being reset",
-                                                      "management firmware does not answer",
-                                                      "cannot be read",
-                                                      "does not answer",
-                                                      "out of date",
-                                                      "not plausible"};
+constexpr std::array<std::string_view, 9> kInWords = {
+    "valid",          "not there",       "asleep",      "GPU is being reset", "management firmware does not answer",
+    "cannot be read", "does not answer", "out of date", "not plausible"};
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/page.hpp"
 
+#include "cli/text.hpp"
+
 #include <algorithm>
 #include <array>
-
-#include "cli/text.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -46,6 +46,12 @@ Tone tone_of(Severity severity) {
 
 Span::Span(std::string_view unsafe, Tone a_tone) : text(clean(unsafe)), tone(a_tone) {}
 
+Span whole(std::string_view unsafe) {
+  Span span(unsafe);
+  span.whole = true;
+  return span;
+}
+
 void Page::paragraph(const Span& text, std::size_t indent, std::size_t columns) {
   const std::size_t room = columns == 0 ? 0 : std::max<std::size_t>(columns - std::min(columns, indent), 20);
   for (const std::string& part : wrap(text.text, room)) {
@@ -77,8 +83,9 @@ void add_table(Page& page, const std::vector<Column>& columns, const std::vector
 
 std::string render(const Line& line, const Terminal& terminal) {
   std::size_t total = 0;
-  for (const Span& span : line) total += width(span.text);
-  const bool cut = terminal.columns > 0 && total > terminal.columns;
+  bool cut = terminal.columns > 0;
+  for (const Span& span : line) total += width(span.text), cut = cut && !span.whole;
+  cut = cut && total > terminal.columns;
   std::size_t left = terminal.columns;
   std::string out;
   for (const Span& span : line) {

@@ -3,12 +3,12 @@
 // nothing from hardware or bus can reach the terminal as a control character.
 #pragma once
 
+#include "core/condition.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "core/condition.hpp"
 
 namespace gpuhealth::cli {
 
@@ -35,7 +35,9 @@ struct Span {
   Span(const std::string& unsafe, Tone a_tone = Tone::Plain) : Span(std::string_view(unsafe), a_tone) {}
   std::string text;
   Tone tone;
+  bool whole = false;  // never cut: something to copy, such as an id; the terminal may break it
 };
+Span whole(std::string_view unsafe);
 using Line = std::vector<Span>;
 
 class Page {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A curve in characters: braille dots (2 by 4 a character) or, where there is no UTF-8, one mark a character. Each column
-// spans from the least to the greatest value of its time, so that a short spike is never averaged away.
+// A curve in characters: braille dots (2 by 4 a character) or, where there is no UTF-8, one mark a character. Each
+// column spans from the least to the greatest value of its time, so that a short spike is never averaged away.
 #pragma once
+
+#include "core/clock.hpp"
+#include "core/reading.hpp"
+#include "store/database.hpp"
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "core/clock.hpp"
-#include "core/reading.hpp"
-#include "store/database.hpp"
 
 namespace gpuhealth::cli {
 

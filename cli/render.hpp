@@ -2,15 +2,15 @@
 // Pages for people, one function a command; pure.
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
 #include "cli/doctor.hpp"
 #include "cli/machine.hpp"
 #include "cli/page.hpp"
 #include "cli/plot.hpp"
 #include "telemetry/inspect.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
 
 namespace gpuhealth::cli {
 
@@ -35,10 +35,10 @@ Page render_inspect(const telemetry::Inspection& inspection, std::span<const std
 
 Page render_metrics(const telemetry::GpuMetrics& metrics, const Terminal& terminal);
 
-// Readings in groups (temperature, power, …), those that the part does not have left out. Shared by devices and inspect.
-void add_readings(Page& page, std::span<const Reading> readings, const Terminal& terminal, std::size_t indent);
+// Readings in groups (temperature, power, …), those that the part does not have left out. Shared by devices and
+// inspect.
+void add_readings(Page& page, std::span<const Reading> readings, std::size_t indent);
 // "PPT0: package power limit, slow", one a line.
-void add_throttle_reasons(Page& page, std::span<const std::string> names, const Terminal& terminal,
-                          std::size_t indent);
+void add_throttle_reasons(Page& page, std::span<const std::string> names, const Terminal& terminal, std::size_t indent);
 
 }  // namespace gpuhealth::cli

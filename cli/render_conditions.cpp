@@ -46,19 +46,18 @@ Page render_conditions(const std::vector<Condition>& conditions, WallTime now, c
     const bool over = c.state == ConditionState::Cleared;
     page.line({{to_string(c.severity), over ? Tone::Plain : tone_of(c.severity)},
                {"  "},
-               {std::string(info(c.type).title) + ": " + c.device_label, Tone::Heading}});
-    page.line({{"  " + state_of(c) + ", " + when(c, now)}});
+               {info(c.type).title, Tone::Heading}});
+    page.line({{"  " + c.device_label + ": " + state_of(c) + ", " + when(c, now)}});
     if (!c.detail.empty()) page.paragraph(c.detail, 2, terminal.columns);
-    page.line({{"  " + c.id}});
+    page.line({whole("  " + c.id)});
   }
   return page;
 }
 
 Page render_explain(const Condition& c, WallTime now, const Terminal& terminal) {
   Page page;
-  page.line({{to_string(c.severity), tone_of(c.severity)},
-             {"  "},
-             {std::string(info(c.type).title) + ": " + c.device_label, Tone::Heading}});
+  page.line({{to_string(c.severity), tone_of(c.severity)}, {"  "}, {info(c.type).title, Tone::Heading}});
+  page.line({{c.device_label}});
   page.line({{state_of(c) + ", " + when(c, now) + "; last seen " + format_time(c.last_seen)}});
   if (!c.detail.empty()) page.paragraph(c.detail, 0, terminal.columns);
   page.line();
@@ -66,14 +65,17 @@ Page render_explain(const Condition& c, WallTime now, const Terminal& terminal) 
   add_evidence(page, c, terminal);
   add_advice(page, c.type, terminal);
   page.line();
-  page.line({{"id    " + c.id}});
+  page.line({whole("id    " + c.id)});
   page.line({{"boot  " + c.boot_id}});
-  if (needs_attention(c)) page.line({{"Known and accepted? gpuhealthctl acknowledge " + c.id}});
+  if (needs_attention(c)) {
+    page.line();
+    page.line({{"Known and accepted?"}});
+    page.line({whole("  gpuhealthctl acknowledge " + c.id)});
+  }
   return page;
 }
 
-Page render_explain(ConditionType type, std::span<const Condition> conditions, WallTime now,
-                    const Terminal& terminal) {
+Page render_explain(ConditionType type, std::span<const Condition> conditions, WallTime now, const Terminal& terminal) {
   Page page;
   const ConditionInfo& row = info(type);
   page.line({{to_string(row.severity), tone_of(row.severity)}, {"  "}, {row.title, Tone::Heading}});

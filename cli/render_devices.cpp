@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <array>
-#include <iterator>
-
 #include "cli/numbers.hpp"
 #include "cli/render.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -51,25 +52,46 @@ std::vector<Line> identity(const dbus::DeviceView& d) {
   return rows;
 }
 
-Line reading_row(const Reading& reading, const ReadingInfo& row, std::size_t prefix) {
-  const bool odd = reading.status != ReadingStatus::Valid && reading.status != ReadingStatus::Asleep;
-  return {{row.name.substr(prefix)}, {format_reading(reading), odd ? Tone::Warning : Tone::Plain}, {row.text}};
-}
+struct Row {
+  const Group* group;
+  std::string name;
+  Span value;
+  std::string_view text;
+};
 
-}  // namespace
-
-void add_readings(Page& page, std::span<const Reading> readings, const Terminal& terminal, std::size_t indent) {
+std::vector<Row> reading_rows(std::span<const Reading> readings) {
+  std::vector<Row> rows;
   for (const Group& group : kGroups) {
-    std::vector<Line> rows;
     for (const Reading& reading : readings) {
       const ReadingInfo* row = find_reading(reading.id);
       if (row == nullptr || !row->name.starts_with(group.prefix)) continue;
       if (reading.status == ReadingStatus::Unsupported) continue;
-      rows.push_back(reading_row(reading, *row, group.prefix.size()));
+      const bool odd = reading.status != ReadingStatus::Valid && reading.status != ReadingStatus::Asleep;
+      rows.push_back({&group,
+                      std::string(row->name.substr(group.prefix.size())),
+                      {format_reading(reading), odd ? Tone::Warning : Tone::Plain},
+                      row->text});
     }
-    if (rows.empty()) continue;
-    page.line({Span(std::string(indent, ' ')), {group.title, Tone::Heading}});
-    add_table(page, {{""}, {"", Align::Right}, {"", Align::Left, true}}, rows, terminal, indent + 2);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void add_readings(Page& page, std::span<const Reading> readings, std::size_t indent) {
+  constexpr std::size_t common = 8;  // columns of "2479 MHz"; a status in words may take more
+  const auto rows = reading_rows(readings);
+  std::size_t names = common + 2;
+  for (const Row& row : rows) names = std::max(names, width(row.name));
+  const Group* group = nullptr;
+  for (const Row& row : rows) {
+    if (row.group != group) page.line({Span(std::string(indent, ' ')), {row.group->title, Tone::Heading}});
+    group = row.group;
+    const std::size_t value_width = width(row.value.text);
+    page.line({Span(std::string(indent + 2, ' ') + row.name + std::string(names - width(row.name), ' ')),
+               Span(std::string(value_width < common ? common - value_width : 0, ' ')),
+               row.value,
+               {"  " + std::string(row.text)}});
   }
 }
 
@@ -88,7 +110,9 @@ Page render_device(const dbus::DeviceView& device, WallTime now, const Terminal&
   const auto severity = severity_from(device.health);
   page.line({{display_name(device), Tone::Heading},
              {"  "},
-             {device.health, severity ? tone_of(*severity) : device.health == "ok" ? Tone::Good : Tone::Plain}});
+             {device.health, severity                ? tone_of(*severity)
+                             : device.health == "ok" ? Tone::Good
+                                                     : Tone::Plain}});
   add_table(page, {{""}, {"", Align::Left, true}}, identity(device), terminal, 2);
 
   page.line({{"  "}, {"Slowed by", Tone::Heading}});
@@ -99,7 +123,7 @@ Page render_device(const dbus::DeviceView& device, WallTime now, const Terminal&
   } else {
     add_throttle_reasons(page, device.throttle_reasons, terminal, 4);
   }
-  add_readings(page, device.readings, terminal, 2);
+  add_readings(page, device.readings, 2);
 
   if (!device.firmware.empty()) {
     page.line({{"  "}, {"Firmware", Tone::Heading}});

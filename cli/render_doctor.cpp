@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include "cli/render.hpp"
+#include "cli/text.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "cli/render.hpp"
-#include "cli/text.hpp"
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 
@@ -30,7 +30,7 @@ Page render_doctor(std::span<const CheckResult> results, const Terminal& termina
     for (std::size_t i = 1; i < found.size(); ++i) page.line({{std::string(indent, ' ')}, {found[i]}});
     if (r.state == CheckState::Ok) continue;
     page.paragraph("why: " + r.why, indent, terminal.columns);
-    if (!r.advice.empty()) page.paragraph("do:  " + r.advice, indent, terminal.columns);
+    if (!r.advice.empty()) page.paragraph("do: " + r.advice, indent, terminal.columns);
   }
   page.line();
   page.line({{lacking == 0 ? "Nothing is missing." : fmt::format("{} missing.", lacking)}});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include "cli/numbers.hpp"
 #include "cli/render.hpp"
+
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -30,10 +30,9 @@ void add_device(Page& page, const telemetry::Inspected& one, std::span<const Con
   const DeviceInfo& d = one.device;
   page.line({{d.name.empty() ? fmt::format("GPU {:04x}:{:04x}", d.vendor_id, d.device_id) : d.name, Tone::Heading},
              {" at " + to_string(d.pci)}});
-  std::vector<Line> rows = {
-      {{"ids"}, {fmt::format("0x{:04x}:0x{:04x}", d.vendor_id, d.device_id) + subsystem(d)}},
-      {{"driver"}, {d.driver.empty() ? "none is bound" : d.driver}},
-      {{"state"}, {to_string(one.sample.power)}}};
+  std::vector<Line> rows = {{{"ids"}, {fmt::format("0x{:04x}:0x{:04x}", d.vendor_id, d.device_id) + subsystem(d)}},
+                            {{"driver"}, {d.driver.empty() ? "none is bound" : d.driver}},
+                            {{"state"}, {to_string(one.sample.power)}}};
   if (d.other_names.size() > 1) rows.push_back({{"may be"}, {fmt::format("{}", fmt::join(d.other_names, ", "))}});
   if (!d.unique_id.empty()) rows.push_back({{"unique id"}, {d.unique_id}});
   if (!d.vbios_version.empty()) rows.push_back({{"VBIOS"}, {d.vbios_version}});
@@ -51,7 +50,7 @@ void add_device(Page& page, const telemetry::Inspected& one, std::span<const Con
     page.line({{"  "}, {"Reported and not believed", Tone::Heading}});
     add_throttle_reasons(page, names_in(one.sample.throttle_gated), terminal, 4);
   }
-  add_readings(page, one.sample.readings, terminal, 2);
+  add_readings(page, one.sample.readings, 2);
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include "cli/json.hpp"
+#include "cli/render.hpp"
 
 #include <array>
 
-#include "cli/json.hpp"
-#include "cli/render.hpp"
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
 
-// What a field's name says of its unit (kgd_pp_interface.h). Format 1 tables count in whole degrees and watts, APU tables
-// (2 and 3) in hundredths and milliwatts. First match wins; a unit that depends on the ASIC is left out.
+// What a field's name says of its unit (kgd_pp_interface.h). Format 1 tables count in whole degrees and watts, APU
+// tables (2 and 3) in hundredths and milliwatts. First match wins; a unit that depends on the ASIC is left out.
 struct UnitRule {
   std::string_view part;
   std::string_view dgpu;
@@ -72,8 +72,9 @@ std::string value_of(const telemetry::MetricsField& field) {
 Page render_metrics(const telemetry::GpuMetrics& metrics, const Terminal& terminal) {
   Page page;
   const bool sound = metrics.status == telemetry::MetricsStatus::Ok;
-  page.line({{fmt::format("revision {}.{}, {} bytes stated: ", metrics.format, metrics.content, metrics.structure_size)},
-             {telemetry::to_string(metrics.status), sound ? Tone::Good : Tone::Warning}});
+  page.line(
+      {{fmt::format("revision {}.{}, {} bytes stated: ", metrics.format, metrics.content, metrics.structure_size)},
+       {telemetry::to_string(metrics.status), sound ? Tone::Good : Tone::Warning}});
   if (!metrics.note.empty()) page.paragraph(metrics.note, 0, terminal.columns);
   std::vector<Line> rows;
   for (const auto& field : metrics.fields) {

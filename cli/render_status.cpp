@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include "cli/numbers.hpp"
+#include "cli/render.hpp"
+#include "cli/text.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "cli/numbers.hpp"
-#include "cli/render.hpp"
-#include "cli/text.hpp"
+#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -24,15 +24,24 @@ Tone tone_of_health(std::string_view health) {
   return health == "ok" ? Tone::Good : Tone::Plain;
 }
 
-Line headline(const Condition& c) {
-  std::string tag = upper(to_string(c.severity));
-  tag.resize(kIndent, ' ');
-  return {{tag, tone_of(c.severity)}, {std::string(info(c.type).title) + ": " + c.device_label, Tone::Heading}};
+// "AMD Radeon RX 7900 XTX" is told from its neighbours by its end.
+std::string short_label(std::string name) {
+  for (const std::string_view brand : {"AMD ", "Radeon ", "Instinct "}) {
+    if (name.starts_with(brand) && name.size() > brand.size()) name.erase(0, brand.size());
+  }
+  return name;
+}
+
+Span tag(const Condition& c) {
+  std::string text = upper(to_string(c.severity));
+  text.resize(kIndent, ' ');
+  return {text, tone_of(c.severity)};
 }
 
 Page problem(const Condition& c, WallTime now, const Terminal& terminal) {
   Page page;
-  page.line(headline(c));
+  page.line({tag(c), {info(c.type).title, Tone::Heading}});
+  page.line({{std::string(kIndent, ' ')}, {c.device_label}});
   const std::string since = "S" + format_since(c.since, now).substr(1) + ".";
   page.paragraph(c.detail.empty() ? since : c.detail + (c.detail.ends_with('.') ? " " : ". ") + since, kIndent,
                  terminal.columns);
@@ -43,8 +52,11 @@ Page problem(const Condition& c, WallTime now, const Terminal& terminal) {
 // As many problems in full as fit the screen, then one line each, then how many more.
 Page problems(const std::vector<Condition>& conditions, std::size_t budget, WallTime now, const Terminal& terminal) {
   std::vector<Page> full;
+  std::vector<Line> brief;
   for (const Condition& c : conditions) {
-    if (needs_attention(c)) full.push_back(problem(c, now, terminal));
+    if (!needs_attention(c)) continue;
+    full.push_back(problem(c, now, terminal));
+    brief.push_back({tag(c), {short_label(c.device_label) + ": " + std::string(info(c.type).title)}});
   }
   Page page;
   std::size_t shown = 0;
@@ -57,7 +69,7 @@ Page problems(const std::vector<Condition>& conditions, std::size_t budget, Wall
   for (; shown < full.size(); ++shown) {
     const bool last = shown + 1 == full.size();
     if (page.lines().size() + (last ? 1 : 2) > budget) break;
-    page.line(full[shown].lines().front());
+    page.line(brief[shown]);
   }
   if (shown < full.size()) page.line({fmt::format("and {} more: gpuhealthctl conditions", full.size() - shown)});
   return page;
@@ -124,15 +136,6 @@ std::string link_cell(const dbus::DeviceView& device) {
   return out;
 }
 
-// "AMD Radeon RX 7900 XTX" is told from its neighbours by its end.
-std::string short_name(const dbus::DeviceView& device) {
-  std::string name = display_name(device);
-  for (const std::string_view brand : {"AMD ", "Radeon ", "Instinct "}) {
-    if (name.starts_with(brand) && name.size() > brand.size()) name.erase(0, brand.size());
-  }
-  return name;
-}
-
 std::string address_cell(const std::string& pci, bool one_domain) {
   return one_domain && pci.starts_with("0000:") ? pci.substr(5) : pci;
 }
@@ -141,15 +144,21 @@ void add_devices(Page& page, const Machine& machine, const Terminal& terminal) {
   constexpr std::array temperatures = {ReadingId::TemperatureJunction, ReadingId::TemperatureEdge,
                                        ReadingId::TemperatureGfx, ReadingId::TemperatureSoc};
   constexpr std::array powers = {ReadingId::PowerAverage, ReadingId::PowerInput};
-  const bool one_domain = std::ranges::all_of(machine.devices, [](const auto& d) { return d.pci.starts_with("0000:"); });
-  const std::vector<Column> columns = {{"GPU", Align::Left, true},   {"PCI"},
-                                       {"health"},                   {"temp", Align::Right},
-                                       {"power", Align::Right},      {"busy", Align::Right},
-                                       {"MHz", Align::Right},        {"VRAM used", Align::Right},
+  const bool one_domain =
+      std::ranges::all_of(machine.devices, [](const auto& d) { return d.pci.starts_with("0000:"); });
+  const std::vector<Column> columns = {{"GPU", Align::Left, true},
+                                       {"PCI"},
+                                       {"health"},
+                                       {"temp", Align::Right},
+                                       {"power", Align::Right},
+                                       {"busy", Align::Right},
+                                       {"MHz", Align::Right},
+                                       {"VRAM used", Align::Right},
                                        {"link"}};
   std::vector<Line> rows;
   for (const auto& d : machine.devices) {
-    const std::string name = terminal.columns == 0 || terminal.columns > 110 ? display_name(d) : short_name(d);
+    const std::string name =
+        terminal.columns == 0 || terminal.columns > 110 ? display_name(d) : short_label(display_name(d));
     Line row = {{name}, {address_cell(d.pci, one_domain)}, {d.health, tone_of_health(d.health)}};
     if (asleep(d)) {
       row.emplace_back("asleep");

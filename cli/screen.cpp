@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/screen.hpp"
 
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
+#include "core/clock.hpp"
 
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <poll.h>
 #include <string>
 #include <string_view>
-
-#include "core/clock.hpp"
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 namespace gpuhealth::cli {
 namespace {

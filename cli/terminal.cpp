@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <langinfo.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include "cli/page.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <langinfo.h>
 #include <string_view>
-
-#include "cli/page.hpp"
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/json.md is the contract: what is emitted is in it, and its tables are those of core/.
-#include <gtest/gtest.h>
+#include "cli/json.hpp"
+#include "core/exit_codes.hpp"
+#include "samples.hpp"
 
 #include <fstream>
 #include <set>
 #include <sstream>
 
-#include "cli/json.hpp"
-#include "core/exit_codes.hpp"
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -62,7 +62,8 @@ TEST(JsonManual, DocumentsEveryKeyThatIsEmitted) {
   const auto keys = emitted_keys();
   EXPECT_GT(keys.size(), 60U);
   for (const std::string& key : keys) {
-    const bool found = text.find("`" + key + "`") != std::string::npos || text.find("\"" + key + "\"") != std::string::npos;
+    const bool found =
+        text.find("`" + key + "`") != std::string::npos || text.find("\"" + key + "\"") != std::string::npos;
     EXPECT_TRUE(found) << key << " is not in docs/json.md";
   }
 }
@@ -104,8 +105,7 @@ TEST(JsonManual, ListsEveryExitCode) {
 TEST(Manual, ListsEveryExitCode) {
   const std::string text = read("docs/man/gpuhealthctl.1");
   for (const ExitCodeInfo& row : all_exit_codes()) {
-    const std::string lines =
-        ".B " + std::to_string(static_cast<int>(row.code)) + "\n" + std::string(row.text) + "\n";
+    const std::string lines = ".B " + std::to_string(static_cast<int>(row.code)) + "\n" + std::string(row.text) + "\n";
     EXPECT_NE(text.find(lines), std::string::npos) << lines;
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json.hpp"
 
-#include <gtest/gtest.h>
+#include "samples.hpp"
 
 #include <limits>
 
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {

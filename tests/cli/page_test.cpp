@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/page.hpp"
 
+#include "samples.hpp"
+
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plot.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "cli/render.hpp"
 #include "cli/text.hpp"
 #include "samples.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -64,8 +64,8 @@ TEST(Axis, AConstantSeriesGetsRoomAroundIt) {
 
 TEST_F(PlotTest, ARampInAscii) {
   // 20 columns for 20 minutes; rows stand at 4, 3, 2, 1, 0.
-  const auto lines = plot(series(ReadingId::TemperatureEdge, {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4}),
-                          {23, 5}, false);
+  const auto lines = plot(
+      series(ReadingId::TemperatureEdge, {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4}), {23, 5}, false);
   EXPECT_THAT(lines, ElementsAre("4 +                ****",  //
                                  "3 +            ****    ",  //
                                  "2 +        ****        ",  //

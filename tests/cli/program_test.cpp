@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself: exit codes, hints, offline commands. No daemon: the bus address given leads nowhere.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace {
@@ -28,7 +27,8 @@ Outcome run(const std::string& arguments) {
   Outcome outcome;
   if (pipe == nullptr) return outcome;
   std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), got);
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.out.append(buffer.data(), got);
   const int status = pclose(pipe);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return outcome;
@@ -82,8 +82,8 @@ TEST_F(ProgramTest, WrongMetricsAndTimesAreUsageErrorsBeforeTheBusIsAsked) {
 }
 
 TEST_F(ProgramTest, WithoutDaemonItIsUnavailableAndSaysWhatToDo) {
-  for (const char* line : {"status", "devices", "watch", "history temperature.edge", "conditions", "acknowledge x",
-                           "explain x-1", ""}) {
+  for (const char* line :
+       {"status", "devices", "watch", "history temperature.edge", "conditions", "acknowledge x", "explain x-1", ""}) {
     const auto outcome = run(std::string(kNoBus) + line);
     EXPECT_EQ(outcome.code, 4) << line << "\n" << outcome.out;
     EXPECT_THAT(outcome.out, HasSubstr("gpuhealthctl doctor")) << line;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.hpp"
 
+#include "samples.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -16,8 +16,8 @@ using testing::Not;
 
 TEST(Devices, ReadingsAreGroupedWithUnitsAndAbsentOnesLeftOut) {
   const std::string text = render(render_device(samples::radeon(), noon(), pipe()), pipe());
-  EXPECT_THAT(text, HasSubstr("  Temperature\n    edge      45 C  GPU temperature at the edge of the die\n"
-                              "    junction  62 C  hottest point of the die (hotspot)\n"));
+  EXPECT_THAT(text, HasSubstr("  Temperature\n    edge          45 C  GPU temperature at the edge of the die\n"
+                              "    junction      62 C  hottest point of the die (hotspot)\n"));
   EXPECT_THAT(text, HasSubstr("cannot be read (Input/output error)"));
   EXPECT_THAT(text, Not(HasSubstr("replays")));
   EXPECT_THAT(text, HasSubstr("    smc  0x004e7e00\n"));
@@ -51,8 +51,8 @@ TEST(Devices, AHostileNameReachesThePageHarmless) {
   machine.conditions[0].evidence = {{"\x1b[2J", "\x1b[2J"}};
   machine.manager.store_problem = "\x1b[2J";
   for (const auto& page :
-       {render_device(d, noon(), pipe()), render_status(machine, pipe()), render_conditions(machine.conditions, noon(), pipe()),
-        render_explain(machine.conditions[0], noon(), pipe())}) {
+       {render_device(d, noon(), pipe()), render_status(machine, pipe()),
+        render_conditions(machine.conditions, noon(), pipe()), render_explain(machine.conditions[0], noon(), pipe())}) {
     EXPECT_THAT(render(page, pipe()), Not(HasSubstr("\x1b")));
   }
 }
@@ -60,7 +60,8 @@ TEST(Devices, AHostileNameReachesThePageHarmless) {
 TEST(Conditions, EachHasItsIdForTheNextCommand) {
   const auto machine = samples::overheating();
   const std::string text = render(render_conditions(machine.conditions, noon(), pipe()), pipe());
-  EXPECT_THAT(text, HasSubstr("critical  GPU is overheating: AMD Radeon RX 7900 XTX at 0000:03:00.0\n  confirmed, since "));
+  EXPECT_THAT(text,
+              HasSubstr("critical  GPU is overheating\n  AMD Radeon RX 7900 XTX at 0000:03:00.0: confirmed, since "));
   EXPECT_THAT(text, HasSubstr("\n  overheating-uid-49afc8b43a8a6d30-1796039820\n"));
   EXPECT_EQ(render(render_conditions({}, noon(), pipe()), pipe()), "No condition.\n");
 }

@@ -2,11 +2,12 @@
 // A made-up machine: a hot Radeon, a sleeping Radeon, a sound accelerator.
 #pragma once
 
+#include "cli/machine.hpp"
+#include "cli/page.hpp"
+#include "telemetry/inspect.hpp"
+
 #include <string>
 #include <vector>
-
-#include "cli/machine.hpp"
-#include "telemetry/inspect.hpp"
 
 namespace gpuhealth::cli::samples {
 
@@ -38,12 +39,18 @@ inline dbus::DeviceView radeon() {
   d.firmware = {{"smc", "0x004e7e00"}};
   d.throttle_known = true;
   d.sampled = noon() - std::chrono::seconds(2);
-  d.readings = {valid(ReadingId::TemperatureEdge, 45),      valid(ReadingId::TemperatureJunction, 62),
-                valid(ReadingId::PowerAverage, 287.4),      valid(ReadingId::ClockGfx, 2479),
-                valid(ReadingId::FanRpm, 0),                {ReadingId::VoltageGfx, ReadingStatus::Unreadable, 5, 0},
-                valid(ReadingId::UtilizationGfx, 98),       valid(ReadingId::VramTotal, 25'753'026'560.0),
-                valid(ReadingId::VramUsed, 1'288'490'188.0), valid(ReadingId::PcieSpeed, 16),
-                valid(ReadingId::PcieWidth, 16),            {ReadingId::PcieReplays, ReadingStatus::Unsupported, 0, 0}};
+  d.readings = {valid(ReadingId::TemperatureEdge, 45),
+                valid(ReadingId::TemperatureJunction, 62),
+                valid(ReadingId::PowerAverage, 287.4),
+                valid(ReadingId::ClockGfx, 2479),
+                valid(ReadingId::FanRpm, 0),
+                {ReadingId::VoltageGfx, ReadingStatus::Unreadable, 5, 0},
+                valid(ReadingId::UtilizationGfx, 98),
+                valid(ReadingId::VramTotal, 25'753'026'560.0),
+                valid(ReadingId::VramUsed, 1'288'490'188.0),
+                valid(ReadingId::PcieSpeed, 16),
+                valid(ReadingId::PcieWidth, 16),
+                {ReadingId::PcieReplays, ReadingStatus::Unsupported, 0, 0}};
   return d;
 }
 
@@ -98,9 +105,20 @@ inline Machine overheating() {
   Machine m = healthy();
   m.devices[0].health = "critical";
   m.devices[0].throttle_reasons = {"TEMP_HOTSPOT"};
-  m.conditions = {condition(ConditionType::PcieDowngraded, m.devices[2], "The link runs with 8 of 16 lanes under load."),
-                  condition(ConditionType::Overheating, m.devices[0], "The junction is at 112 C; its limit is 110 C.")};
+  m.conditions = {
+      condition(ConditionType::PcieDowngraded, m.devices[2], "The link runs with 8 of 16 lanes under load."),
+      condition(ConditionType::Overheating, m.devices[0], "The junction is at 112 C; its limit is 110 C.")};
   return m;
+}
+
+inline telemetry::MetricsField field(std::string name, bool array, std::vector<std::optional<double>> values,
+                                     std::vector<std::uint64_t> raw) {
+  telemetry::MetricsField f;
+  f.name = std::move(name);
+  f.array = array;
+  f.values = std::move(values);
+  f.raw = std::move(raw);
+  return f;
 }
 
 inline telemetry::GpuMetrics metrics() {
@@ -110,10 +128,10 @@ inline telemetry::GpuMetrics metrics() {
   m.structure_size = 120;
   m.status = telemetry::MetricsStatus::Truncated;
   m.note = "the file ends after 60 of 120 bytes";
-  m.fields = {{"temperature_edge", false, {45.0}, {45}},
-              {"system_clock_counter", false, {18446744073709551614.0}, {18446744073709551614ULL}},
-              {"temperature_hbm", true, {std::nullopt, 51.0}, {0xFFFF, 51}},
-              {"average_mm_activity", false, {std::nullopt}, {0xFFFF}}};
+  m.fields = {field("temperature_edge", false, {45.0}, {45}),
+              field("system_clock_counter", false, {18446744073709551614.0}, {18446744073709551614ULL}),
+              field("temperature_hbm", true, {std::nullopt, 51.0}, {0xFFFF, 51}),
+              field("average_mm_activity", false, {std::nullopt}, {0xFFFF})};
   return m;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "cli/render.hpp"
 #include "cli/text.hpp"
 #include "samples.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {
@@ -40,8 +40,9 @@ TEST(Status, AHealthyMachineSaysSoInItsFirstLine) {
 
 TEST(Status, WhatIsWrongComesFirstTheWorstBeforeTheRest) {
   const std::string text = render(render_status(samples::overheating(), pipe()), pipe());
-  EXPECT_THAT(text, StartsWith("2 of 3 GPUs need attention.\n\nCRITICAL  GPU is overheating: AMD Radeon RX 7900 XTX at "
-                               "0000:03:00.0\n          The junction is at 112 C; its limit is 110 C. Since "));
+  EXPECT_THAT(text,
+              StartsWith("2 of 3 GPUs need attention.\n\nCRITICAL  GPU is overheating\n          AMD Radeon RX "
+                         "7900 XTX at 0000:03:00.0\n          The junction is at 112 C; its limit is 110 C. Since "));
   EXPECT_LT(text.find("overheating"), text.find("WARNING"));
   EXPECT_LT(text.find("WARNING"), text.find("VRAM used"));
   EXPECT_THAT(text, HasSubstr("Stop the load, check that all fans turn"));
@@ -50,12 +51,14 @@ TEST(Status, WhatIsWrongComesFirstTheWorstBeforeTheRest) {
 TEST(Status, ThreeGpusWithManyProblemsFitAScreenOf80By24) {
   Machine machine = samples::overheating();
   for (const ConditionInfo& row : all_conditions())
-    machine.conditions.push_back(samples::condition(row.type, machine.devices[1], "A sentence that is here to take room."));
+    machine.conditions.push_back(
+        samples::condition(row.type, machine.devices[1], "A sentence that is here to take room."));
   machine.manager.store_problem = "disk full: /var/lib/gpuhealthd/history.db";
   const auto lines = lines_of(render(render_status(machine, screen()), screen()));
   EXPECT_LE(lines.size(), 24U);
   for (const auto& line : lines) EXPECT_LE(width(line), 80U) << line;
-  EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& l) { return l.ends_with("more: gpuhealthctl conditions"); }));
+  EXPECT_TRUE(
+      std::ranges::any_of(lines, [](const std::string& l) { return l.ends_with("more: gpuhealthctl conditions"); }));
 }
 
 TEST(Status, APipeGetsEveryProblemAndFullNames) {
