@@ -10,7 +10,8 @@ Json metrics_number(const telemetry::MetricsField& field, std::size_t index) {
   if (index >= field.values.size() || !field.values[index]) return nullptr;
   const double value = *field.values[index];
   constexpr double exact = 9007199254740992.0;  // 2^53
-  if (value < exact || index >= field.raw.size()) return number(value);
+  if (std::abs(value) < exact || index >= field.raw.size()) return number(value);
+  if (value < 0) return static_cast<std::int64_t>(field.raw[index]);  // raw is two's complement then
   return field.raw[index];
 }
 

@@ -72,7 +72,7 @@ TEST_F(PlotTest, ARampInAscii) {
                                  "1 +    ****            ",  //
                                  "0 +****                ",  //
                                  "  +--------------------",  //
-                                 "   11:40          12:00"));
+                                 "   11:40   11:50  12:00"));
 }
 
 TEST_F(PlotTest, ASpikeInsideABucketIsDrawn) {
@@ -97,7 +97,7 @@ TEST_F(PlotTest, BrailleHasFourRowsAndTwoColumnsOfDotsACharacter) {
   const auto lines = plot(s, {23, 5}, true);
   EXPECT_EQ(lines[0], "4 ┤          ⡏⠉⠉⠉⠉⠉⠉⠉⠉⠉");
   EXPECT_EQ(lines[2], "2 ┤          ⡇         ");
-  EXPECT_EQ(lines[4], "0 ┤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡇         ");
+  EXPECT_EQ(lines[4], "0 ┤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⠇         ");
   EXPECT_EQ(width(lines[4]), 23U);
 }
 
