@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+#include "cli/render.hpp"
+#include "health/engine.hpp"
+#include "telemetry/inspect.hpp"
+
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+namespace gpuhealth::cli {
+namespace {
+
+Result<std::string> find_tree(std::string sysroot) {
+  while (sysroot.size() > 1 && sysroot.ends_with('/')) sysroot.pop_back();
+  std::error_code error;
+  if (!std::filesystem::is_directory(sysroot, error)) return fail(ErrorCode::NotFound, "there is no folder " + sysroot);
+  if (!std::filesystem::is_directory(sysroot + "/sys", error)) {
+    return fail(ErrorCode::InvalidInput,
+                sysroot + " has no folder sys: --sysroot takes the folder that holds sys/, as / does");
+  }
+  return sysroot == "/" ? "" : sysroot;
+}
+
+ExitCode inspect(const Context& context, const std::string& sysroot) {
+  const auto tree = find_tree(sysroot);
+  if (!tree) return complain(context, tree.error());
+  const auto inspection = telemetry::inspect(*tree);
+  if (!inspection) return complain(context, inspection.error());
+  std::vector<std::vector<Condition>> conditions;
+  for (const auto& one : inspection->devices)
+    conditions.push_back(health::judge_once(one.device, one.sample, health::Thresholds{}));
+  show(
+      context, [&] { return render_inspect(*inspection, conditions, context.terminal); },
+      [&] { return json_inspect(*inspection, conditions); });
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action set_up_inspect(CLI::App& app) {
+  auto sysroot = std::make_shared<std::string>("/");
+  app.add_option("--sysroot", *sysroot, "folder that holds sys/ (and proc/, dev/) of the machine to look at")
+      ->type_name("DIR")
+      ->capture_default_str();
+  return [sysroot](const Context& context) { return inspect(context, *sysroot); };
+}
+
+}  // namespace gpuhealth::cli

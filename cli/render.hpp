@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages for people, one function a command; pure.
+#pragma once
+
+#include "cli/doctor.hpp"
+#include "cli/machine.hpp"
+#include "cli/page.hpp"
+#include "cli/plot.hpp"
+#include "telemetry/inspect.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpuhealth::cli {
+
+// One screen: what is wrong first and what to do, one line a GPU, the daemon's own state.
+Page render_status(const Machine& machine, const Terminal& terminal);
+
+Page render_device(const dbus::DeviceView& device, WallTime now, const Terminal& terminal);
+
+Page render_conditions(const std::vector<Condition>& conditions, WallTime now, const Terminal& terminal);
+// What a condition means, its evidence, and what to do.
+Page render_explain(const Condition& condition, WallTime now, const Terminal& terminal);
+// The same of a type, with those of it that are there.
+Page render_explain(ConditionType type, std::span<const Condition> conditions, WallTime now, const Terminal& terminal);
+
+Page render_history(std::span<const Series> series, const Terminal& terminal, PlotSize size);
+
+Page render_doctor(std::span<const CheckResult> results, const Terminal& terminal);
+
+// `conditions` holds one list a device of the inspection.
+Page render_inspect(const telemetry::Inspection& inspection, std::span<const std::vector<Condition>> conditions,
+                    const Terminal& terminal);
+
+Page render_metrics(const telemetry::GpuMetrics& metrics, const Terminal& terminal);
+
+// Readings in groups (temperature, power, …), those that the part does not have left out. Shared by devices and
+// inspect.
+void add_readings(Page& page, std::span<const Reading> readings, std::size_t indent);
+// "PPT0: package power limit, slow", one a line.
+void add_throttle_reasons(Page& page, std::span<const std::string> names, const Terminal& terminal, std::size_t indent);
+
+}  // namespace gpuhealth::cli
