@@ -95,10 +95,12 @@ Result<std::string> set_aside(const std::string& path) {
   const int number = numbers.empty() ? 1 : numbers.back() + 1;
   std::string name = damaged_name(path, number);
   for (const char* part : kParts) {
-    const std::string from = path + part;
-    const std::string to = name + part;
+    std::string from = path;
+    std::string to = name;
+    from += part;
+    to += part;
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
-      return fail_errno(from + ": cannot rename to " + to, errno);
+      return fail_errno(from.append(": cannot rename to ").append(to), errno);
   }
   numbers.push_back(number);
   for (std::size_t i = 0; i + kDamagedKept < numbers.size(); ++i) {
