@@ -93,16 +93,18 @@ bool is_cut(const std::string& path) {
 Result<std::string> set_aside(const std::string& path) {
   auto numbers = damaged_numbers(path);
   const int number = numbers.empty() ? 1 : numbers.back() + 1;
-  const std::string name = damaged_name(path, number);
+  std::string name = damaged_name(path, number);
   for (const char* part : kParts) {
-    const std::string from = path + part;
-    const std::string to = name + part;
+    std::string from = path;
+    std::string to = name;
+    from += part;
+    to += part;
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
-      return fail_errno(from + ": cannot rename to " + to, errno);
+      return fail_errno(from.append(": cannot rename to ").append(to), errno);
   }
   numbers.push_back(number);
   for (std::size_t i = 0; i + kDamagedKept < numbers.size(); ++i) {
-    for (const char* part : kParts) ::unlink((damaged_name(path, numbers[i]) + part).c_str());
+    for (const char* part : kParts) ::unlink(damaged_name(path, numbers[i]).append(part).c_str());
   }
   return name;
 }

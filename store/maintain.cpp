@@ -15,10 +15,12 @@ namespace {
 constexpr std::int64_t kRowsACall = 2000;
 constexpr std::int64_t kPagesACall = 256;    // given back to the file system
 constexpr std::int64_t kFreePagesKept = 64;  // for the next hours' rows; not worth moving pages
-constexpr Minute kLeap = 2 * 24 * 60;
+constexpr Minute kHour = 60;
+constexpr Minute kDay = 24 * kHour;
+constexpr Minute kLeap = 2 * kDay;
 
 // Near the cap: what goes first is old detail, because thinned it still tells the same story; whole stretches of time
-// go only when that is not enough. Ages that are spared, in hours; kAny also takes what a wrong clock put into the
+// go only when that is not enough. Ages that are spared; kAny also takes what a wrong clock put into the
 // future.
 constexpr Minute kAny = -1;
 struct Relief {
@@ -231,7 +233,7 @@ Result<bool> Database::maintain(WallTime now) {
     if (auto done = set_aged_to(connection, *age_to); !done) return tl::unexpected<Error>(done.error());
   }
   if (auto done = transaction.commit(); !done) return tl::unexpected<Error>(done.error());
-  const auto pages_left = shrink(connection, upkeep.target());
+  auto pages_left = shrink(connection, upkeep.target());
   if (!pages_left) return pages_left;
   if (rows_left || *pages_left) return true;
   // The pages that went leave the file only now; also a synced file every hour is what a power cut can cost at most.

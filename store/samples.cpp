@@ -14,9 +14,13 @@ constexpr double kMostPlausible = 1e200;  // sums stay finite
 
 // Complete: the clock is outside the minute, whichever way it went.
 bool is_complete(Minute minute, WallTime now) {
-  const std::int64_t us = to_microseconds(now);
-  const std::int64_t start = to_microseconds(time_of(minute));
-  return us < start - kGraceMicroseconds || us >= start + 60'000'000 + kGraceMicroseconds;
+  constexpr std::int64_t whole = 60'000'000;
+  const Minute current = minute_of(now);
+  if (current == minute) return false;
+  const std::int64_t into = (to_microseconds(now) % whole + whole) % whole;
+  if (current == minute + 1) return into >= kGraceMicroseconds;
+  if (current == minute - 1) return into < whole - kGraceMicroseconds;
+  return true;
 }
 
 bool is_kept(const Reading& reading) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include <string>
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
@@ -48,7 +49,8 @@ TEST(Conditions, RoundTripToTheLastByte) {
   Condition c = condition("overheating-uid-1-1", 100);
   c.acknowledged = true;
   c.cleared = wall_from_microseconds(1'767'225'600'123'456);
-  c.detail = std::string("a\0b \xff\xfe \"'; DROP TABLE condition; \xc3\xa4", 40);
+  using std::string_literals::operator""s;
+  c.detail = "a\0b \xff\xfe \"'; DROP TABLE condition; \xc3\xa4"s;
   c.evidence = {{"", ""}, {"temperature.junction", "112 C"}, {"temperature.junction", "113 C"}, {"\xff", "x\"\n"}};
   ASSERT_TRUE(db.put(c));
   const auto all = db.conditions(at(0), 10);
