@@ -33,13 +33,14 @@ class PrivateBus {
         << wish() << "</listen><auth>EXTERNAL</auth><policy context=\"default\"><allow user=\"*\"/><allow own=\"*\"/>"
         << "<allow send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/></policy>" << extra
         << "</busconfig>\n";
-    start();
+    try {
+      start();
+    } catch (...) {
+      remove();
+      throw;
+    }
   }
-  ~PrivateBus() {
-    stop();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
+  ~PrivateBus() { remove(); }
   PrivateBus(const PrivateBus&) = delete;
   PrivateBus& operator=(const PrivateBus&) = delete;
 
@@ -92,6 +93,11 @@ class PrivateBus {
   void resume() const { kill(child_, SIGCONT); }
 
  private:
+  void remove() {
+    stop();
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
   [[nodiscard]] std::string wish() const { return "unix:path=" + (directory_ / "socket").string(); }
 
   std::filesystem::path directory_;
