@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/render.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>

@@ -4,6 +4,7 @@
 #include "cli/render.hpp"
 #include "cli/screen.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -35,7 +36,9 @@ class Source {
 Page render_screen(const Result<Machine>& machine, double interval, const Terminal& terminal) {
   Page page;
   if (machine) {
-    page = render_status(*machine, terminal);
+    Terminal above = terminal;  // two lines are ours
+    above.rows -= std::min<std::size_t>(above.rows, 1);
+    page = render_status(*machine, above);
   } else {
     const std::string& text = machine.error().text;
     page.line({{"The daemon does not answer; trying again.", Tone::Warning}});

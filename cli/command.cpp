@@ -4,6 +4,7 @@
 #include "cli/ask.hpp"
 #include "core/version.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>

@@ -39,13 +39,18 @@ void device_changes(const Machine& before, const Machine& after, std::vector<Mac
   }
 }
 
+constexpr const char* kOnlySeen = " (seen, not yet confirmed)";
+
 void condition_changes(const Machine& before, const Machine& after, std::vector<MachineChange>& out) {
   for (const auto& c : after.conditions) {
     const auto* old = find_by(before.conditions, &Condition::id, c.id);
     const std::string text = std::string(info(c.type).title) + ": " + c.device_label;
     if (old == nullptr || old->state != c.state) {
+      // Nobody needs to act on one that is not confirmed, or that somebody knows of.
+      const char* mark = c.acknowledged ? " (acknowledged)" : c.state == ConditionState::Raised ? kOnlySeen : "";
       out.push_back({"condition." + std::string(to_string(c.state)), c.device,
-                     text + (c.detail.empty() ? "" : ": " + c.detail), c.severity});
+                     text + (c.detail.empty() ? "" : ": " + c.detail) + mark,
+                     needs_attention(c) ? c.severity : Severity::Info});
     } else if (!old->acknowledged && c.acknowledged) {
       out.push_back({"condition.acknowledged", c.device, text, Severity::Info});
     }

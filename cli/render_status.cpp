@@ -215,7 +215,7 @@ Page render_status(const Machine& machine, const Terminal& terminal) {
   page.line({{summary(machine), attention ? Tone::Heading : Tone::Plain}});
   if (attention) {
     const std::size_t taken = bottom.lines().size() + 3;  // summary, empty line, the shell's prompt
-    const std::size_t screen = std::max<std::size_t>(terminal.rows, 24);
+    const std::size_t screen = terminal.rows == 0 ? 24 : terminal.rows;
     const std::size_t budget = terminal.columns == 0 ? 0 : std::max<std::size_t>(screen - std::min(screen, taken), 4);
     page.line();
     page.append(problems(conditions, budget, machine.now, terminal));

@@ -30,10 +30,10 @@ TEST(Status, AHealthyMachineSaysSoInItsFirstLine) {
   EXPECT_EQ(text,
             "All 3 GPUs are healthy.\n"
             "\n"
-            "GPU             PCI      health    temp  power  busy   MHz   VRAM used  link\n"
-            "RX 7900 XTX     03:00.0  ok        62 C  287 W   98%  2479  1.2/24 GiB  x16 Gen4\n"
-            "RX 580 Series   09:00.0  ok      asleep\n"
-            "MI300X          c3:00.0  ok        62 C  287 W   98%  2479  1.2/24 GiB  x16 Gen4\n"
+            "GPU            PCI      health    temp  power  busy   MHz   VRAM used  link\n"
+            "RX 7900 XTX    03:00.0  ok        62 C  287 W   98%  2479  1.2/24 GiB  x16 Gen4\n"
+            "RX 580 Series  09:00.0  ok      asleep\n"
+            "MI300X         c3:00.0  ok        62 C  287 W   98%  2479  1.2/24 GiB  x16 Gen4\n"
             "\n"
             "gpuhealthd 0.1.0: sampling, last 2 s ago, history works.\n");
 }
@@ -127,6 +127,17 @@ TEST(Changes, AConditionThatComesAndGoesIsTwoLines) {
   const auto went = changes(samples::overheating(), samples::healthy());
   ASSERT_EQ(went.size(), 3U);
   EXPECT_EQ(went[2].kind, "condition.cleared");
+}
+
+TEST(Changes, OneThatIsOnlySeenSaysSo) {
+  Machine after = samples::healthy();
+  after.conditions = {samples::condition(ConditionType::SmuDead, after.devices[2], "")};
+  after.conditions[0].state = ConditionState::Raised;
+  const auto told = changes(samples::healthy(), after);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, "condition.raised");
+  EXPECT_EQ(told[0].severity, Severity::Info);
+  EXPECT_THAT(told[0].text, testing::EndsWith("(seen, not yet confirmed)"));
 }
 
 TEST(Changes, SleepAndRemovalAreTold) {
