@@ -28,7 +28,7 @@ struct Relief {
   Minute spared;
 };
 constexpr std::array<Relief, 8> kReliefs = {
-    {{0, 24 * 60}, {1, 7 * 24 * 60}, {2, 90 * 24 * 60}, {0, 60}, {1, 24 * 60}, {2, kAny}, {1, kAny}, {0, kAny}}};
+    {{0, kDay}, {1, 7 * kDay}, {2, 90 * kDay}, {0, kHour}, {1, kDay}, {2, kAny}, {1, kAny}, {0, kAny}}};
 
 class Upkeep {
  public:

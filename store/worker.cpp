@@ -68,7 +68,7 @@ struct Worker::Impl {
   void stop();
   void post(Work work);
   template <class T, class Read>
-  void ask(const std::function<void(Result<T>)>& then, const Read& read);
+  void ask(std::function<void(Result<T>)> then, Read read);
 
   // Worker's side.
   void run();
@@ -165,18 +165,20 @@ void Worker::Impl::post(Work work) {
 }
 
 template <class T, class Read>
-void Worker::Impl::ask(const std::function<void(Result<T>)>& then, const Read& read) {
-  auto query = [this, then, read](Database* db) {
+void Worker::Impl::ask(std::function<void(Result<T>)> then, Read read) {
+  const auto shared = std::make_shared<std::function<void(Result<T>)>>(std::move(then));
+  Query query = [this, shared, read = std::move(read)](Database* db) {
     Result<T> answer = db != nullptr ? read(*db) : fail(ErrorCode::Unavailable, "no history: " + problem);
-    hand_over([then, answer = std::move(answer)] { then(answer); });
+    hand_over([shared, answer = std::move(answer)] { (*shared)(answer); });
   };
   bool taken = false;
   {
     const std::lock_guard lock(mutex);
-    taken = queue.push(Query(query));
+    taken = queue.push(std::move(query));
     changed.notify_all();
   }
-  if (!taken) hand_over([then] { then(fail(ErrorCode::Exhausted, "too many questions to the history at once")); });
+  if (!taken)
+    hand_over([shared] { (*shared)(fail(ErrorCode::Exhausted, "too many questions to the history at once")); });
 }
 
 void Worker::Impl::hand_over(std::function<void()> what) {
@@ -384,20 +386,20 @@ void Worker::forget_device(std::string id) {
 }
 
 void Worker::history(HistoryQuery query, std::function<void(Result<std::vector<HistoryPoint>>)> then) {
-  impl_->ask(then, [query = std::move(query)](Database& db) { return db.history(query); });
+  impl_->ask(std::move(then), [query = std::move(query)](Database& db) { return db.history(query); });
 }
 void Worker::events(WallTime since, WallTime until, std::uint32_t limit,
                     std::function<void(Result<std::vector<Event>>)> then) {
-  impl_->ask(then, [=](Database& db) { return db.events(since, until, limit); });
+  impl_->ask(std::move(then), [=](Database& db) { return db.events(since, until, limit); });
 }
 void Worker::conditions(WallTime since, std::uint32_t limit, std::function<void(Result<std::vector<Condition>>)> then) {
-  impl_->ask(then, [=](Database& db) { return db.conditions(since, limit); });
+  impl_->ask(std::move(then), [=](Database& db) { return db.conditions(since, limit); });
 }
 void Worker::open_conditions(std::function<void(Result<std::vector<Condition>>)> then) {
-  impl_->ask(then, [](Database& db) { return db.open_conditions(); });
+  impl_->ask(std::move(then), [](Database& db) { return db.open_conditions(); });
 }
 void Worker::known_devices(std::function<void(Result<std::vector<KnownDevice>>)> then) {
-  impl_->ask(then, [](Database& db) { return db.known_devices(); });
+  impl_->ask(std::move(then), [](Database& db) { return db.known_devices(); });
 }
 
 }  // namespace gpuhealth::store

@@ -29,8 +29,9 @@ std::set<std::string> names(const TemporaryDirectory& dir) {
 // A small, sound database of several pages in every table, closed.
 void make_database(const std::string& path) {
   auto db = open_or_die(path);
-  for (int minute = 0; minute < 60; ++minute)
-    ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, minute + 0.5}, {ReadingId::PowerAverage, minute + 0.25}})));
+  for (std::int64_t minute = 0; minute < 60; ++minute)
+    ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, static_cast<double>(minute) + 0.5},
+                                            {ReadingId::PowerAverage, static_cast<double>(minute) + 0.25}})));
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(db.add(event(i, std::string(80, 'e'))));
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(db.put(condition("condition-" + std::to_string(i), i)));
   ASSERT_TRUE(db.seen(device("1"), "label", "boot", at(0)));
@@ -244,7 +245,7 @@ void use_all(Database& db) {
   judge(db.add(sample(120, {{kEdge, 1}})));
   judge(db.flush());
   for (int i = 0; i < 20; ++i) {
-    const auto more = db.maintain(at(86400 * 10));
+    const auto more = db.maintain(at(864000));
     judge(more);
     if (!more || !*more) break;
   }
@@ -291,9 +292,9 @@ TEST(Crash, KilledWhileWritingTheDatabaseIsSoundAndComplete) {
     if (child == 0) {
       auto db = open_or_die(path);
       for (std::int32_t i = 0;; ++i) {
-        if (!db.add(sample(60 * i, {{kEdge, static_cast<double>(i)}})) || !db.flush()) ::_exit(1);
+        if (!db.add(sample(std::int64_t{60} * i, {{kEdge, static_cast<double>(i)}})) || !db.flush()) ::_exit(1);
         if (!db.add(event(i, std::to_string(i)))) ::_exit(2);
-        if (i % 50 == 49 && !db.maintain(at(60 * i + 86400 * 30))) ::_exit(3);
+        if (i % 50 == 49 && !db.maintain(at(std::int64_t{60} * i + 2592000))) ::_exit(3);
         if (::write(pipe_ends[1], &i, sizeof i) != sizeof i) ::_exit(4);
       }
     }
@@ -312,7 +313,7 @@ TEST(Crash, KilledWhileWritingTheDatabaseIsSoundAndComplete) {
     auto db = open_or_die(path, &report);
     EXPECT_EQ(report.set_aside_as, "");
     EXPECT_GE(db.events(at(0), at(1'000'000), 1'000'000)->size(), static_cast<std::size_t>(last) + 1);
-    HistoryQuery all = query(0, 60 * last);
+    HistoryQuery all = query(0, std::int64_t{60} * last);
     all.max_points = 1;
     const auto points = db.history(all);
     ASSERT_EQ(points->size(), 1u);

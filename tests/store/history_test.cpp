@@ -13,6 +13,7 @@ using namespace test;
 using std::chrono::hours;
 
 constexpr auto kEdge = ReadingId::TemperatureEdge;
+constexpr std::int64_t kMinute = 60;
 constexpr std::int64_t kHour = 3600;
 constexpr std::int64_t kDay = 86400;
 
@@ -87,8 +88,8 @@ TEST(History, AMinuteWrittenInPartsIsOneMinute) {
 
 TEST(History, AClockSetBackMergesIntoTheMinutesThatAreThere) {
   auto db = open_or_die(":memory:");
-  for (int minute = 0; minute < 5; ++minute) ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, 40}})));
-  for (int minute = 2; minute < 7; ++minute) ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, 50}})));
+  for (std::int64_t minute = 0; minute < 5; ++minute) ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, 40}})));
+  for (std::int64_t minute = 2; minute < 7; ++minute) ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, 50}})));
   ASSERT_TRUE(db.flush());
   EXPECT_EQ(show(db.history(query(0, 600))),
             "0:40/40/40 60:40/40/40 120:40/45/50 180:40/45/50 240:40/45/50 300:50/50/50 360:50/50/50");
@@ -129,7 +130,7 @@ TEST(History, TheClocksLastMicrosecondsAreNoTrouble) {
 
 // One value a minute: the minute's number. 6 hours are 0..359, a quarter-hour 0..14.
 void fill_minutes(Database& db, int count) {
-  for (int minute = 0; minute < count; ++minute)
+  for (std::int64_t minute = 0; minute < count; ++minute)
     ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, static_cast<double>(minute)}})));
   ASSERT_TRUE(db.flush());
 }
@@ -146,7 +147,7 @@ Options thin_options() {
 TEST(Thinning, QuarterHoursKeepTheExactAggregate) {
   auto db = open_or_die(thin_options());
   fill_minutes(db, 45);
-  age(db, 45 * 60 + kHour);
+  age(db, 45 * kMinute + kHour);
   EXPECT_EQ(show(db.history(query(0, kHour))), "0:0/7/14 900:15/22/29 1800:30/37/44");
 }
 
@@ -163,7 +164,7 @@ TEST(Thinning, MeansAreWeightedByTheirCounts) {
 TEST(Thinning, OnlyWholeWindowsPastTheAgeMove) {
   auto db = open_or_die(thin_options());
   fill_minutes(db, 31);
-  age(db, kHour + 30 * 60 - 1);  // the second quarter-hour lacks a second
+  age(db, kHour + 30 * kMinute - 1);  // the second quarter-hour lacks a second
   EXPECT_EQ(show(db.history(query(0, 900))), "0:0/7/14 900:15/15/15");
   const auto points = db.history(query(0, kHour));
   EXPECT_EQ(points->size(), 1u + 16u);
@@ -199,7 +200,7 @@ TEST(Thinning, ACallDoesBoundedWork) {
   fill_minutes(db, 5000);
   int calls = 1;
   for (; calls < 100; ++calls) {
-    const auto more = db.maintain(at(5000 * 60));
+    const auto more = db.maintain(at(5000 * kMinute));
     ASSERT_TRUE(more);
     if (!*more) break;
   }
@@ -211,12 +212,12 @@ TEST(Thinning, ACallDoesBoundedWork) {
 TEST(Thinning, LevelBordersNeitherLoseNorRepeatASample) {
   auto db = open_or_die(thin_options());
   fill_minutes(db, 2000);
-  age(db, 2000 * 60);
-  HistoryQuery all = query(0, 2000 * 60);
+  age(db, 2000 * kMinute);
+  HistoryQuery all = query(0, 2000 * kMinute);
   all.max_points = 1;
   // All 2000 minutes, each once: (0 + 1999) / 2.
   EXPECT_EQ(show(db.history(all)), "0:0/999.5/1999");
-  const auto points = db.history(query(0, 2000 * 60));
+  const auto points = db.history(query(0, 2000 * kMinute));
   for (std::size_t i = 1; i < points->size(); ++i) {
     EXPECT_LT((*points)[i - 1].time, (*points)[i].time);
     EXPECT_EQ((*points)[i - 1].max + 1, (*points)[i].min);
@@ -285,10 +286,11 @@ TEST(SizeCap, OldDetailGoesFirstAndTheFileShrinks) {
   options.path = dir.file("history.db");
   auto db = open_or_die(options);
   // Four days, a value a minute for 20 readings.
-  for (int minute = 0; minute < 4 * 1440; ++minute) {
+  for (std::int64_t minute = 0; minute < 4 * kDay / kMinute; ++minute) {
     Sample s = sample(60 * minute, {});
     for (std::size_t block = 0; block < 20; ++block)
-      s.readings.push_back({ras_reading(block, RasKind::Correctable), ReadingStatus::Valid, 0, minute + 0.5});
+      s.readings.push_back(
+          {ras_reading(block, RasKind::Correctable), ReadingStatus::Valid, 0, static_cast<double>(minute) + 0.5});
     ASSERT_TRUE(db.add(s));
   }
   ASSERT_TRUE(db.flush());
@@ -316,8 +318,9 @@ TEST(SizeCap, ATinyCapLeavesADatabaseThatWorks) {
   options.path = dir.file("history.db");
   options.size_cap_bytes = 128 << 10;
   auto db = open_or_die(options);
-  for (int minute = 0; minute < 3 * 1440; ++minute)
-    ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, minute + 0.1}, {ReadingId::PowerAverage, minute + 0.2}})));
+  for (std::int64_t minute = 0; minute < 3 * kDay / kMinute; ++minute)
+    ASSERT_TRUE(db.add(sample(60 * minute, {{kEdge, static_cast<double>(minute) + 0.1},
+                                            {ReadingId::PowerAverage, static_cast<double>(minute) + 0.2}})));
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(db.add(event(i, std::string(100, 'x'))));
   age(db, 3 * kDay);
   EXPECT_LE(db.size_bytes(), options.size_cap_bytes);

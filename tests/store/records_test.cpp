@@ -205,7 +205,7 @@ TEST(Files, ThatOthersCouldReadAreClosedToThem) {
   const TemporaryDirectory dir;
   const auto path = dir.file("history.db");
   write_file(path, "");
-  std::filesystem::permissions(path, std::filesystem::perms(0666));
+  std::filesystem::permissions(path, std::filesystem::perms::all);
   const auto db = open_or_die(path);
   struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);

@@ -85,10 +85,11 @@ struct Stage {
     return *answer;
   }
   Result<std::vector<Event>> events() {
-    return wait_for<std::vector<Event>>([&](auto then) { worker->events(at(-1000), at(1'000'000), 10000, then); });
+    return wait_for<std::vector<Event>>(
+        [&](const auto& then) { worker->events(at(-1000), at(1'000'000), 10000, then); });
   }
   Result<std::vector<HistoryPoint>> history(const HistoryQuery& q) {
-    return wait_for<std::vector<HistoryPoint>>([&](auto then) { worker->history(q, then); });
+    return wait_for<std::vector<HistoryPoint>>([&](const auto& then) { worker->history(q, then); });
   }
   bool until_working(bool working) {
     return owner.run_until([&] { return health && health->working == working; });
@@ -116,11 +117,12 @@ TEST(Worker, AnswersEveryQuestionFromWhatWasPostedBefore) {
   worker.forget_device("uid-2");
   EXPECT_EQ(show(stage.history(query(0, 60))), "0:45/45/45");
   EXPECT_EQ(stage.events()->size(), 1u);
-  const auto open = stage.wait_for<std::vector<Condition>>([&](auto then) { worker.open_conditions(then); });
+  const auto open = stage.wait_for<std::vector<Condition>>([&](const auto& then) { worker.open_conditions(then); });
   ASSERT_EQ(open->size(), 1u);
   EXPECT_EQ(open->front().id, "open");
-  EXPECT_EQ(stage.wait_for<std::vector<Condition>>([&](auto then) { worker.conditions(at(0), 9, then); })->size(), 2u);
-  const auto known = stage.wait_for<std::vector<KnownDevice>>([&](auto then) { worker.known_devices(then); });
+  EXPECT_EQ(
+      stage.wait_for<std::vector<Condition>>([&](const auto& then) { worker.conditions(at(0), 9, then); })->size(), 2u);
+  const auto known = stage.wait_for<std::vector<KnownDevice>>([&](const auto& then) { worker.known_devices(then); });
   ASSERT_EQ(known->size(), 1u);
   EXPECT_EQ(known->front().label, "one");
   ASSERT_EQ(stage.opened.size(), 1u);
@@ -159,8 +161,8 @@ TEST(Worker, CallsNobodyAfterItsEnd) {
   {
     Options options;
     options.path = dir.file("history.db");
-    Worker worker(options, owner.deliver(), [&](Health) { ++calls; }, [&](OpenReport) { ++calls; });
-    for (int i = 0; i < 100; ++i) worker.events(at(0), at(1), 1, [&](Result<std::vector<Event>>) { ++calls; });
+    Worker worker(options, owner.deliver(), [&](const Health&) { ++calls; }, [&](const OpenReport&) { ++calls; });
+    for (int i = 0; i < 100; ++i) worker.events(at(0), at(1), 1, [&](const Result<std::vector<Event>>&) { ++calls; });
   }
   owner.run_all();
   EXPECT_EQ(calls, 0);
@@ -311,12 +313,14 @@ TEST(DiskFull, SamplesStayInMemoryAndAreWrittenLater) {
                 refused = !added && added.error().code == ErrorCode::Exhausted;
               }
               if (!refused) return 2;
-              int minute = 0;
-              for (; minute < 10; ++minute) static_cast<void>(db.add(sample(60 * minute, {{kEdge, 1.0 + minute}})));
+              std::int64_t minute = 0;
+              for (; minute < 10; ++minute)
+                static_cast<void>(db.add(sample(60 * minute, {{kEdge, 1.0 + static_cast<double>(minute)}})));
               if (show(db.history(query(0, 60))) != "0:1/1/1 60:2/2/2") return 3;
-              for (; minute < 40; ++minute) static_cast<void>(db.add(sample(60 * minute, {{kEdge, 1.0 + minute}})));
+              for (; minute < 40; ++minute)
+                static_cast<void>(db.add(sample(60 * minute, {{kEdge, 1.0 + static_cast<double>(minute)}})));
               std::filesystem::remove(dir.file("filler"));
-              if (!db.add(sample(60 * minute, {{kEdge, 1.0 + minute}})) || !db.flush()) return 4;
+              if (!db.add(sample(60 * minute, {{kEdge, 1.0 + static_cast<double>(minute)}})) || !db.flush()) return 4;
               if (db.damaged()) return 5;
               // Each of the 41 minutes is stored, or was counted as lost.
               return db.history(query(0, 3600))->size() + db.dropped() == 41 ? 0 : 6;
