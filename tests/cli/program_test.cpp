@@ -22,7 +22,7 @@ struct Outcome {
 };
 
 Outcome run(const std::string& arguments) {
-  const std::string command = std::string(GPUHEALTH_BIN_DIR "/gpuhealthctl ") + arguments + " 2>&1 </dev/null";
+  const std::string command = "timeout 20 " GPUHEALTH_BIN_DIR "/gpuhealthctl 2>&1 </dev/null " + arguments;
   std::FILE* pipe = popen(command.c_str(), "re");  // NOLINT(bugprone-command-processor): our own words
   Outcome outcome;
   if (pipe == nullptr) return outcome;
