@@ -44,6 +44,13 @@ class Out {
     const auto* p = reinterpret_cast<const std::uint8_t*>(&value);
     bytes_.insert(bytes_.end(), p, p + sizeof value);
   }
+  // Room for `n` of T at the end, to be filled by memcpy.
+  template <class T>
+  std::uint8_t* grow(std::size_t n) {
+    const auto old = bytes_.size();
+    bytes_.resize(old + n * sizeof(T));
+    return bytes_.data() + old;
+  }
   void text(std::string_view s) {
     const auto size = static_cast<std::uint16_t>(std::min<std::size_t>(s.size(), 0xffff));
     put(size);
@@ -255,8 +262,12 @@ void append_frame(std::vector<std::uint8_t>& bytes, const SampleFrame& frame) {
     out.text(s.performance_level);
     out.text(s.power_profile);
     out.put(static_cast<std::uint32_t>(s.readings.size()));
-    for (const auto& r : s.readings)
-      out.put(WireReading{static_cast<std::uint16_t>(r.id), static_cast<std::uint8_t>(r.status), 0, r.sys_errno, 0, r.value});
+    auto* wire = out.grow<WireReading>(s.readings.size());
+    for (const auto& r : s.readings) {
+      const WireReading w{static_cast<std::uint16_t>(r.id), static_cast<std::uint8_t>(r.status), 0, r.sys_errno, 0, r.value};
+      std::memcpy(wire, &w, sizeof w);
+      wire += sizeof w;
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/metrics_readings.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "telemetry/metrics_units.hpp"
@@ -38,6 +39,25 @@ constexpr std::array kRows = std::to_array<MetricsReadingRow>({
     {ReadingId::PcieReplays, MetricsKey::PcieReplayCountAcc, 0, 1e18},
 });
 
+// Same numbers in both places: smu_v11_0, smu_v13_0, smu_v14_0 *_read_sensor and *_get_gpu_metrics take them from one table.
+// 0 is left to the file: in a table it can mean that there is no such sensor.
+constexpr std::array kEquivalents = std::to_array<MetricsReadingRow>({
+    {ReadingId::TemperatureEdge, MetricsKey::TemperatureEdge, 1, 150},
+    {ReadingId::TemperatureJunction, MetricsKey::TemperatureHotspot, 1, 150},
+    {ReadingId::TemperatureMemory, MetricsKey::TemperatureMem, 1, 150},
+    {ReadingId::PowerAverage, MetricsKey::AverageSocketPower, 1, 3000},
+    {ReadingId::PowerInput, MetricsKey::CurrSocketPower, 1, 3000},
+    {ReadingId::UtilizationGfx, MetricsKey::AverageGfxActivity, 0, 100},
+    {ReadingId::UtilizationMemory, MetricsKey::AverageUmcActivity, 0, 100},
+    {ReadingId::FanRpm, MetricsKey::CurrentFanSpeed, 1, 30000},
+    {ReadingId::VoltageGfx, MetricsKey::VoltageGfx, 1, 3000},
+});
+// Clocks too on these parts: captured cards of Navi 2x, 3x and 4x show current_*clk and freq*_input equal.
+constexpr std::array kClockEquivalents = std::to_array<MetricsReadingRow>({
+    {ReadingId::ClockGfx, MetricsKey::CurrentGfxclk, 1, 10000},
+    {ReadingId::ClockMemory, MetricsKey::CurrentUclk, 1, 10000},
+});
+
 // The first counts all samples; the others those in which that limiter was active.
 constexpr std::array kResidency = {MetricsKey::AccumulationCounter,   MetricsKey::ProchotResidencyAcc,
                                    MetricsKey::PptResidencyAcc,       MetricsKey::SocketThmResidencyAcc,
@@ -50,6 +70,16 @@ constexpr std::array kShareIds = {ReadingId::ThrottleProchotShare, ReadingId::Th
 
 std::span<const MetricsReadingRow> metrics_reading_table() {
   return kRows;
+}
+
+const MetricsReadingRow* metrics_equivalent(ReadingId id, unsigned format, AsicFamily family) {
+  if (format != 1) return nullptr;
+  const bool clocks = family == AsicFamily::Navi2x || family == AsicFamily::Navi3x || family == AsicFamily::Navi4x;
+  const auto table = clocks && (id == ReadingId::ClockGfx || id == ReadingId::ClockMemory)
+                         ? std::span<const MetricsReadingRow>(kClockEquivalents)
+                         : std::span<const MetricsReadingRow>(kEquivalents);
+  const auto row = std::ranges::find(table, id, &MetricsReadingRow::id);
+  return row == table.end() ? nullptr : &*row;
 }
 
 std::optional<double> metrics_reading(const MetricsView& view, const MetricsReadingRow& row, AsicFamily family) {

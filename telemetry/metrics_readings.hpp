@@ -21,6 +21,10 @@ struct MetricsReadingRow {
 // Several rows may name a reading; the first that has a value gives it.
 std::span<const MetricsReadingRow> metrics_reading_table();
 
+// The row that holds the same firmware number as the reading's own file: in a fast sample the table, read anyway, spares that
+// file and its question to the firmware. Null where no row does, or the table is an APU's, whose numbers differ.
+const MetricsReadingRow* metrics_equivalent(ReadingId id, unsigned format, AsicFamily family);
+
 // The value in the house's unit, or nothing.
 std::optional<double> metrics_reading(const MetricsView& view, const MetricsReadingRow& row, AsicFamily family);
 

@@ -134,6 +134,12 @@ std::optional<DpmSummary> summarise_dpm(std::string_view text) {
 }
 
 std::optional<std::uint64_t> parse_aer_total(std::string_view text) {
+  // What every kernel prints ends in the total; only where it does not are the lines taken one by one.
+  text = trimmed(text);
+  const auto last = text.substr(text.find_last_of('\n') + 1);
+  if (last.starts_with("TOTAL_ERR_")) {
+    if (const auto counter = parse_counter_line(last)) return counter->second;
+  }
   std::optional<std::uint64_t> total;
   std::uint64_t sum = 0;
   bool any = false;

@@ -23,7 +23,9 @@ namespace {
 // A sysfs attribute is at most a page; gpu_metrics must be read in one go (amdgpu reference 1.3).
 constexpr std::size_t kPage = 4096;
 constexpr std::uint16_t kNoSlot = 0xffff;
-constexpr double kIdlePercent = 2;  // firmware reports 1 or 2 % of an idle GPU
+constexpr double kIdlePercent = 2;   // firmware reports 1 or 2 % of an idle GPU
+constexpr double kLinkPercent = 20;  // below, the link is idle and its speed says nothing; the slow samples have it
+constexpr std::uint32_t kRareEvery = 8;
 // Added to the autosuspend delay, so that the kernel's timer, which runs late, comes first.
 constexpr Duration kHoldMargin = std::chrono::seconds(2);
 
@@ -40,8 +42,10 @@ struct Source {
   std::vector<Fd> other_ports;  // of an Aer row
   std::string shown;            // relative to the device's folder
   std::array<std::uint16_t, 3> slots{kNoSlot, kNoSlot, kNoSlot};
-  bool slow = false;
+  SourceTier tier = SourceTier::Fast;
   bool wakes = true;
+  std::string last_text;  // what it said last time, which most files say again
+  std::optional<std::array<std::optional<double>, 3>> last_values;
 };
 
 using Values = std::array<std::optional<double>, 3>;
@@ -137,6 +141,7 @@ struct Sampler::Impl {
   std::size_t metrics_size = 0;
   int metrics_errno = 0;
 
+  std::uint32_t slow_samples = 0;
   bool gone = false;
   bool link_maxima_known = false;
   PowerState power = PowerState::Unknown;
@@ -146,6 +151,7 @@ struct Sampler::Impl {
   ThrottleOutput throttle;
 
   bool reading_keeps_awake = true;
+  bool gfxclk_stuck = false;  // the table's graphics clock is not the clock (quirk GfxclkStuck1200)
   Duration autosuspend{};  // zero where the kernel never suspends this GPU
   SteadyTime hold_until{};
 
@@ -167,6 +173,8 @@ struct Sampler::Impl {
   void hold_if_idle(SteadyTime now);
   void read_sources(bool slow, bool awake);
   void read_source(Source& source);
+  [[nodiscard]] bool spared(const Source& source, const std::optional<MetricsView>& view);
+  static std::optional<Values> parsed(Source& source, std::string_view text);
   void set_value(Slot& s, const SourceRow* row, std::optional<double> value);
   void set_failed(Slot& s, int sys_errno);
   void add_other_ports(const Source& source, Values& values);
@@ -202,7 +210,9 @@ Sampler::Impl::Impl(const std::string& sysroot, const DeviceInfo& info, Progress
   metrics_file = open_if_there(dir + "/gpu_metrics");
   level_file = open_if_there(dir + "/power_dpm_force_performance_level");
   profile_file = open_if_there(dir + "/pp_power_profile_mode");
-  reading_keeps_awake = quirk_applies(QuirkId::PollingKeepsAwake, device.family, kernel_release(sysroot));
+  const auto kernel = kernel_release(sysroot);
+  reading_keeps_awake = quirk_applies(QuirkId::PollingKeepsAwake, device.family, kernel);
+  gfxclk_stuck = quirk_applies(QuirkId::GfxclkStuck1200, device.family, kernel);
   if (const auto ms = parse_integer(read_text_or_empty(dir + "/power/autosuspend_delay_ms")); ms && *ms >= 0)
     autosuspend = std::chrono::milliseconds(*ms);
 }
@@ -226,7 +236,7 @@ void Sampler::Impl::open_source(const SourceRow& row, const std::string& hwmon) 
   Source source;
   source.row = &row;
   source.shown = located->shown;
-  source.slow = row.tier == SourceTier::Slow;
+  source.tier = row.tier;
   source.wakes = row.access == SourceAccess::Wakes;
   auto opened = open_attribute(located->path);
   if (opened) source.fd = std::move(*opened);
@@ -250,7 +260,7 @@ void Sampler::Impl::open_ras() {
     auto opened = open_attribute(dir + "/" + source.shown);
     if (!opened) continue;
     source.fd = std::move(*opened);
-    source.slow = true;
+    source.tier = SourceTier::Slow;
     for (std::size_t kind = 0; kind < 3; ++kind) claim(source, kind, ras_reading(block, static_cast<RasKind>(kind)), opened);
     sources.push_back(std::move(source));
   }
@@ -307,6 +317,13 @@ void Sampler::Impl::set_failed(Slot& s, int sys_errno) {
   s.reading = {s.reading.id, status, static_cast<std::int16_t>(sys_errno), 0};
 }
 
+std::optional<Values> Sampler::Impl::parsed(Source& source, std::string_view text) {
+  if (source.last_values && source.last_text == text) return source.last_values;
+  source.last_values = parse_text(source.row, text);
+  source.last_text = text;
+  return source.last_values;
+}
+
 // AER: errors of the link are counted at whichever end saw them; the sum is what the link did.
 void Sampler::Impl::add_other_ports(const Source& source, Values& values) {
   for (const auto& port : source.other_ports) {
@@ -321,7 +338,7 @@ void Sampler::Impl::read_source(Source& source) {
   AttributeRead got;
   if (source.fd) {
     got = read(source.fd, source.shown, buffer);
-    if (got.sys_errno == 0) values = parse_text(source.row, got.text);
+    if (got.sys_errno == 0) values = parsed(source, got.text);
   }
   const bool empty = source.fd && got.sys_errno == 0 && trimmed(got.text).empty();
   if (!source.other_ports.empty()) {
@@ -347,9 +364,32 @@ void Sampler::Impl::read_source(Source& source) {
   }
 }
 
+// In a fast sample: the table that was read has the file's number already, or the file is of no use now.
+bool Sampler::Impl::spared(const Source& source, const std::optional<MetricsView>& view) {
+  if (source.row == nullptr || source.slots[0] == kNoSlot) return false;
+  auto& s = slots[source.slots[0]];
+  const auto id = s.reading.id;
+  if (id == ReadingId::PcieSpeed || id == ReadingId::PcieWidth) {
+    const auto& busy = slot(ReadingId::UtilizationGfx).reading;
+    return busy.status == ReadingStatus::Valid && busy.value < kLinkPercent && s.reading.status == ReadingStatus::Valid;
+  }
+  if (id == ReadingId::FanPercent) return s.reading.status == ReadingStatus::Valid && slot(ReadingId::FanRpm).from_file;
+  if (id == ReadingId::ClockGfx && gfxclk_stuck) return false;
+  const auto* row = view && s.worked ? metrics_equivalent(id, view->format(), device.family) : nullptr;
+  const auto value = row != nullptr ? metrics_reading(*view, *row, device.family) : std::nullopt;
+  if (!value) return false;
+  s.reading = {id, ReadingStatus::Valid, 0, *value};
+  return true;
+}
+
 void Sampler::Impl::read_sources(bool slow, bool awake) {
+  const bool rare = slow && slow_samples++ % kRareEvery == 0;
+  const auto tier = rare ? SourceTier::Rare : slow ? SourceTier::Slow : SourceTier::Fast;
+  std::optional<MetricsView> view;
+  if (awake && !slow && metrics_size != 0) view.emplace(std::span<const std::uint8_t>(metrics_buffer.data(), metrics_size));
   for (auto& source : sources) {
-    if ((source.slow && !slow) || (source.wakes && !awake)) continue;
+    if (source.tier > tier || (source.wakes && !awake)) continue;
+    if (!slow && spared(source, view)) continue;
     read_source(source);
   }
 }
@@ -466,6 +506,7 @@ void Sampler::Impl::put_aside() {
     const bool has_value = s.from_file ? s.wakes : s.worked;
     if (has_value) s.reading = {s.reading.id, status, why, 0};
   }
+  slow_samples = 0;  // all of it is read again when it wakes
   metrics_size = 0;
   throttle = {};
   level.clear();
@@ -499,9 +540,9 @@ void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
   d.power = d.read_power();
   const bool awake = d.power == PowerState::Active;
   const bool read_all = awake && !d.held(now);
+  if (read_all) d.read_metrics();
   d.read_sources(slow, read_all);
   if (read_all) {
-    d.read_metrics();
     if (slow) {
       d.read_words();
       d.read_link_maxima();

@@ -38,8 +38,8 @@ class Sampler {
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
 
-  // Fills `out` but for its time. `slow` also reads limits, tables and counters; the values of the last slow sample are
-  // repeated in fast ones. `now` paces the reads of an idle GPU that could go to sleep (see sampler.cpp).
+  // Fills `out` but for its time. `slow` reads every file; a fast sample reads gpu_metrics and what that does not say, and
+  // repeats limits, tables and counters of the last slow one. `now` paces the reads of an idle GPU that could go to sleep (see sampler.cpp).
   void sample(bool slow, SteadyTime now, Sample& out);
 
   // The gpu_metrics bytes of the last sample; empty when there are none.

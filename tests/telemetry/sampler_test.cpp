@@ -77,11 +77,64 @@ TEST_F(SamplerTest, SensorsAreFoundByLabelNotByNumber) {
 }
 
 TEST_F(SamplerTest, ValuesOfTheNextSampleAreNew) {
+  auto card = sim::loaded_card(sim::rx6900xt(), 0);
+  plug(card);
+  look();
+  card.state.edge_c = 66;
+  card.state.power_w = 123;
+  card.state.busy_percent = 55;
+  card.state.gfx_mhz = 1777;
+  card.state.vram_used = 4'000'000'000;
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
+  look(false);
+  EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 66);
+  EXPECT_EQ(sample_.value(ReadingId::PowerAverage), 123);
+  EXPECT_EQ(sample_.value(ReadingId::UtilizationGfx), 55);
+  EXPECT_EQ(sample_.value(ReadingId::ClockGfx), 1777);
+  EXPECT_EQ(sample_.value(ReadingId::VramUsed), 4'000'000'000.0);
+}
+
+TEST_F(SamplerTest, AFastSampleTakesTheTemperatureFromTheTableAndASlowOneFromItsFile) {
   plug(sim::loaded_card(sim::rx6900xt(), 0));
+  look();
+  const auto before = sample_.value(ReadingId::TemperatureEdge);
+  set("hwmon/temp1_input", "66000");
+  look(false);
+  EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), before);
+  look(true);
+  EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 66);
+}
+
+TEST_F(SamplerTest, WithoutATableEveryFileIsReadEachTime) {
+  plug(sim::loaded_card(sim::rx580(), 0));
   look();
   set("hwmon/temp1_input", "66000");
   look(false);
   EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 66);
+}
+
+TEST_F(SamplerTest, ATableThatBreaksOffSendsTheSamplerBackToTheFiles) {
+  plug(sim::loaded_card(sim::rx6900xt(), 0));
+  look();
+  ASSERT_TRUE(sim::write_file(root_.path(), card_.place.gpu, "gpu_metrics", ""));
+  set("hwmon/temp1_input", "66000");
+  look(false);
+  EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 66);
+}
+
+TEST_F(SamplerTest, TheLinkOfAnIdleGpuIsLookedAtInSlowSamplesOnly) {
+  auto card = sim::loaded_card(sim::rx6900xt(), 0);
+  card.state.busy_percent = 5;
+  plug(card);
+  look();
+  card.state.link = {2.5, 8};
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
+  look(false);
+  EXPECT_EQ(sample_.value(ReadingId::PcieWidth), 16);
+  card.state.busy_percent = 90;
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
+  look(false);
+  EXPECT_EQ(sample_.value(ReadingId::PcieWidth), 8);
 }
 
 TEST_F(SamplerTest, AFastSampleRepeatsTheLimitsOfTheSlowOne) {
@@ -164,7 +217,10 @@ TEST_F(SamplerTest, AnIdleGpuThatMaySleepIsLeftAloneForItsTimer) {
   set("power/control", "auto");
   set("power/autosuspend_delay_ms", "5000");
   look();
-  set("hwmon/temp1_input", "77000");
+  card.state.edge_c = 77;
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
+  set("power/control", "auto");
+  set("power/autosuspend_delay_ms", "5000");
   now_ = now_ + 2s;
   look(false);
   EXPECT_NE(sample_.value(ReadingId::TemperatureEdge), 77) << "a read now would keep it awake";
@@ -179,7 +235,8 @@ TEST_F(SamplerTest, ABusyGpuIsReadEveryTime) {
   set("power/control", "auto");
   set("power/autosuspend_delay_ms", "5000");
   look();
-  set("hwmon/temp1_input", "77000");
+  card.state.edge_c = 77;
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
   now_ = now_ + 2s;
   look(false);
   EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 77);
@@ -192,7 +249,10 @@ TEST_F(SamplerTest, KernelsThatDoNotWakeOnReadsNeedNoPause) {
   set("power/control", "auto");
   set("power/autosuspend_delay_ms", "5000");
   look();
-  set("hwmon/temp1_input", "77000");
+  card.state.edge_c = 77;
+  ASSERT_TRUE(sim::update_card(root_.path(), card));
+  set("power/control", "auto");
+  set("power/autosuspend_delay_ms", "5000");
   now_ = now_ + 2s;
   look(false);
   EXPECT_EQ(sample_.value(ReadingId::TemperatureEdge), 77);
