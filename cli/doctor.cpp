@@ -66,9 +66,9 @@ std::vector<Card> amd_cards(const Patient& patient) {
 }
 
 std::string names_of(const std::vector<Card>& cards) {
-  std::vector<std::string> names;
-  for (const Card& c : cards) names.push_back(c.folder.filename().string());
-  return fmt::format("{}", fmt::join(names, ", "));
+  std::string names;
+  for (const Card& c : cards) names += (names.empty() ? "" : ", ") + c.folder.filename().string();
+  return names;
 }
 
 std::string first_existing(const Patient& patient, std::span<const std::string_view> paths) {

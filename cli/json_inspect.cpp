@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,7 +89,7 @@ Json one_device(const telemetry::Inspected& one, std::span<const Condition> cond
 Json json_inspect(const telemetry::Inspection& inspection, std::span<const std::vector<Condition>> conditions) {
   std::vector<std::size_t> order(inspection.devices.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return inspection.devices[i].device.pci; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(inspection.devices[i].device.pci, i); });
   Json out;
   out["devices"] = Json::array();
   for (const std::size_t i : order) {

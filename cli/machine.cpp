@@ -2,6 +2,7 @@
 #include "cli/machine.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -88,8 +89,8 @@ bool needs_attention(std::span<const Condition> conditions) {
 }
 
 std::vector<Condition> worst_first(std::vector<Condition> conditions) {
-  std::ranges::stable_sort(conditions, {}, [](const Condition& c) {
-    return std::tuple(!needs_attention(c), c.state, -static_cast<int>(c.severity), c.since);
+  std::ranges::sort(conditions, {}, [](const Condition& c) {
+    return std::tuple(!needs_attention(c), c.state, -static_cast<int>(c.severity), c.since, std::string_view(c.id));
   });
   return conditions;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
 
@@ -83,13 +84,14 @@ std::string format_reading(const Reading& reading) {
 }
 
 std::string format_duration(Duration duration) {
+  constexpr std::int64_t day = 1440;  // in minutes
   const auto seconds = duration.count() / 1'000'000;
   if (seconds < 60) return fmt::format("{} s", seconds < 0 ? 0 : seconds);
   if (seconds < 3600) return fmt::format("{} min", seconds / 60);
   const auto minutes = seconds / 60;
-  if (minutes < 24 * 60 && minutes % 60 == 0) return fmt::format("{} h", minutes / 60);
-  if (minutes < 24 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
-  const auto days = minutes / (24 * 60);
+  if (minutes < day && minutes % 60 == 0) return fmt::format("{} h", minutes / 60);
+  if (minutes < day) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  const auto days = minutes / day;
   return days == 1 ? "1 day" : fmt::format("{} days", days);
 }
 

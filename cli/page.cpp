@@ -91,7 +91,8 @@ std::string render(const Line& line, const Terminal& terminal) {
   for (const Span& span : line) {
     std::string text = terminal.interactive && !terminal.utf8 ? to_ascii(span.text) : span.text;
     const bool last = cut && width(text) >= left;
-    if (last) text = fit(text + (width(text) == left ? " " : ""), left, terminal.utf8);
+    if (last && width(text) == left) text += ' ';  // more follows: the cut must show
+    if (last) text = fit(text, left, terminal.utf8);
     const bool coloured = terminal.colour && span.tone != Tone::Plain && !text.empty();
     if (coloured) out += kOn.at(static_cast<std::size_t>(span.tone));
     out += text;

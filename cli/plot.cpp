@@ -113,7 +113,7 @@ Canvas draw(const Series& series, const Axis& axis, std::size_t columns, std::si
   return canvas;
 }
 
-std::string left_pad(std::string text, std::size_t columns) {
+std::string left_pad(const std::string& text, std::size_t columns) {
   return text.size() < columns ? std::string(columns - text.size(), ' ') + text : text;
 }
 

@@ -20,6 +20,7 @@ void add_evidence(Page& page, const Condition& c, const Terminal& terminal) {
   if (c.evidence.empty()) return;
   page.line({{"Evidence", Tone::Heading}});
   std::vector<Line> rows;
+  rows.reserve(c.evidence.size());
   for (const Evidence& e : c.evidence) rows.push_back({{e.name}, {e.value}});
   add_table(page, {{""}, {"", Align::Left, true}}, rows, terminal, 2);
 }

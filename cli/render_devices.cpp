@@ -128,6 +128,7 @@ Page render_device(const dbus::DeviceView& device, WallTime now, const Terminal&
   if (!device.firmware.empty()) {
     page.line({{"  "}, {"Firmware", Tone::Heading}});
     std::vector<Line> rows;
+    rows.reserve(device.firmware.size());
     for (const auto& [part, version] : device.firmware) rows.push_back({{part}, {version}});
     add_table(page, {{""}, {"", Align::Left, true}}, rows, terminal, 4);
   }
