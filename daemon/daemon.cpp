@@ -101,6 +101,7 @@ struct Daemon::Impl {
 
   asio::steady_timer tick;
   std::uint64_t ticks = 0;
+  SteadyTime last_tick;
   SteadyTime next_discovery;
   asio::steady_timer watchdog;
   milliseconds watchdog_period{};
@@ -227,7 +228,10 @@ void Daemon::Impl::on_tick() {
     readers.discover();
   }
   const auto slow_every = static_cast<std::uint64_t>(config.settings.sampling_slow_every);
-  readers.sample(ticks++ % slow_every == 0);
+  // After the machine has slept nothing that was read before holds.
+  const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
+  last_tick = now.steady;
+  readers.sample(ticks++ % slow_every == 0 || slept);
   mark_stale();
   schedule_tick();
 }

@@ -537,7 +537,9 @@ Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 
 void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
   auto& d = *impl_;
+  const bool was_asleep = d.power != PowerState::Active;
   d.power = d.read_power();
+  slow = slow || was_asleep;  // what a fast sample repeats is from before the sleep
   const bool awake = d.power == PowerState::Active;
   const bool read_all = awake && !d.held(now);
   if (read_all) d.read_metrics();
