@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.hpp"
 
-#include <sys/utsname.h>
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "dbus/server.hpp"
 #include "health/engine.hpp"
 #include "store/worker.hpp"
+#include "telemetry/discovery.hpp"
 #include "telemetry/reader_pool.hpp"
 #include "telemetry/sampler.hpp"
 
@@ -68,11 +68,6 @@ void age(Sample& sample, ReadingStatus status) {
   sample.throttle_gated = {};
 }
 
-std::string kernel_of_this_machine() {
-  utsname name{};
-  return uname(&name) == 0 ? name.release : "";
-}
-
 }  // namespace
 
 struct Daemon::Impl {
@@ -119,6 +114,7 @@ struct Daemon::Impl {
   void on_sample(const PciAddress& address, Sample& sample);
   void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
   void mark_stale();
+  void refresh_bus();
   void publish(const std::vector<health::Change>& changes);
   void publish(const health::Change& change);
   void event(Severity severity, std::string type, const std::string& device, std::string text);
@@ -173,7 +169,7 @@ dbus::Requests Daemon::Impl::requests() {
 void Daemon::Impl::start() {
   manager.version = kVersion;
   manager.boot_id = boot_id;
-  manager.kernel_release = kernel_of_this_machine();
+  manager.kernel_release = telemetry::kernel_release(options.sysroot);
   manager.started = clock.now().wall;
   bus.set_manager(manager);
   bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
@@ -233,6 +229,7 @@ void Daemon::Impl::on_tick() {
   last_tick = now.steady;
   readers.sample(ticks++ % slow_every == 0 || slept);
   mark_stale();
+  refresh_bus();
   schedule_tick();
 }
 
@@ -244,6 +241,14 @@ void Daemon::Impl::mark_stale() {
     device.stale = true;
     age(device.sample, ReadingStatus::Stale);
     bus.set_sample(device.sample);
+  }
+}
+
+// What changes all the time and is worth no signal.
+void Daemon::Impl::refresh_bus() {
+  bus.set_manager(manager);
+  for (const auto& condition : engine.open()) {
+    if (condition.state == ConditionState::Confirmed) bus.set_condition(condition);
   }
 }
 
@@ -406,7 +411,9 @@ void Daemon::Impl::announce_ready() {
 }
 
 void Daemon::Impl::on_store_health(const store::Health& h) {
-  manager.store_problem = h.working ? std::string() : h.problem;
+  const auto problem = h.working ? std::string() : h.problem;
+  if (problem == manager.store_problem) return;  // size and counts change all the time
+  manager.store_problem = problem;
   log_line(h.working ? Severity::Info : Severity::Warning,
            h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
   bus.set_manager(manager);
