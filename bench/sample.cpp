@@ -41,7 +41,9 @@ constexpr int kRareEvery = 64;  // and what hardly ever changes, see sources.def
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -73,8 +75,8 @@ struct Files {
   std::vector<Fd> rare;  // by every eighth slow one as well
 };
 
-// What the samples of this device read: runtime_status and gpu_metrics, the rows of the allow-list that are there, and the two
-// words of slow samples.
+// What the samples of this device read: runtime_status and gpu_metrics, the rows of the allow-list that are there, and
+// the two words of slow samples.
 void add_files(const std::string& root, const DeviceInfo& device, Files& files) {
   const auto dir = device_dir(root, device.pci);
   const auto hwmon = hwmon_dir(dir);
@@ -91,10 +93,12 @@ void add_files(const std::string& root, const DeviceInfo& device, Files& files) 
   for (const auto& row : source_table()) {
     const auto located = locate(row, dir, hwmon, chain.card_end);
     if (!located || row.ids[0] == ReadingId::PcieReplays) continue;  // a constant 0 on this generation, not read
-    const bool fast = row.tier == SourceTier::Fast && (!spared(row, busy) || (still && row.ids[0] == ReadingId::FanRpm));
+    const bool fast =
+        row.tier == SourceTier::Fast && (!spared(row, busy) || (still && row.ids[0] == ReadingId::FanRpm));
     add(fast ? files.fast : row.tier == SourceTier::Rare ? files.rare : files.slow, located->path);
     if (row.parse != SourceParse::Aer) continue;
-    for (std::size_t i = 1; i < chain.aer_sources.size(); ++i) add(files.slow, chain.aer_sources[i] + "/" + std::string(row.file));
+    for (std::size_t i = 1; i < chain.aer_sources.size(); ++i)
+      add(files.slow, chain.aer_sources[i] + "/" + std::string(row.file));
   }
 }
 
@@ -163,7 +167,8 @@ Outcome by_reader(const std::string& root, int rounds) {
   return out;
 }
 
-// The same values from the library; scalar calls only, whose ABI is the same in all its versions (amdgpu reference 7.4).
+// The same values from the library; scalar calls only, whose ABI is the same in all its versions (amdgpu
+// reference 7.4).
 struct Rsmi {
   template <class F>
   F* get(const char* name) const {
@@ -196,7 +201,8 @@ Outcome by_rsmi(int rounds) {
   const auto clocks = lib.get<int(std::uint32_t, int, void*)>("rsmi_dev_gpu_clk_freq_get");
   const auto link = lib.get<int(std::uint32_t, void*)>("rsmi_dev_pci_bandwidth_get");
   const auto cap = lib.get<int(std::uint32_t, std::uint32_t, std::uint64_t*)>("rsmi_dev_power_cap_get");
-  const auto cap_range = lib.get<int(std::uint32_t, std::uint32_t, std::uint64_t*, std::uint64_t*)>("rsmi_dev_power_cap_range_get");
+  const auto cap_range =
+      lib.get<int(std::uint32_t, std::uint32_t, std::uint64_t*, std::uint64_t*)>("rsmi_dev_power_cap_range_get");
   const auto fan_max = lib.get<int(std::uint32_t, std::uint32_t, std::uint64_t*)>("rsmi_dev_fan_speed_max_get");
   const auto memory_total = lib.get<int(std::uint32_t, int, std::uint64_t*)>("rsmi_dev_memory_total_get");
   const auto level = lib.get<int(std::uint32_t, int*)>("rsmi_dev_perf_level_get");

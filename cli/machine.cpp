@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/machine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <tuple>
-
-#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {

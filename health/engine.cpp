@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/engine.hpp"
 
-#include "health/engine_impl.hpp"
-#include "health/facts.hpp"
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
+
+#include "health/engine_impl.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {

@@ -39,8 +39,8 @@ constexpr std::array kRows = std::to_array<MetricsReadingRow>({
     {ReadingId::PcieReplays, MetricsKey::PcieReplayCountAcc, 0, 1e18},
 });
 
-// Same numbers in both places: smu_v11_0, smu_v13_0, smu_v14_0 *_read_sensor and *_get_gpu_metrics take them from one table.
-// 0 is left to the file: in a table it can mean that there is no such sensor.
+// Same numbers in both places: smu_v11_0, smu_v13_0, smu_v14_0 *_read_sensor and *_get_gpu_metrics take them from one
+// table. 0 is left to the file: in a table it can mean that there is no such sensor.
 constexpr std::array kEquivalents = std::to_array<MetricsReadingRow>({
     {ReadingId::TemperatureEdge, MetricsKey::TemperatureEdge, 1, 150},
     {ReadingId::TemperatureJunction, MetricsKey::TemperatureHotspot, 1, 150},
@@ -59,9 +59,9 @@ constexpr std::array kClockEquivalents = std::to_array<MetricsReadingRow>({
 });
 
 // The first counts all samples; the others those in which that limiter was active.
-constexpr std::array kResidency = {MetricsKey::AccumulationCounter,   MetricsKey::ProchotResidencyAcc,
-                                   MetricsKey::PptResidencyAcc,       MetricsKey::SocketThmResidencyAcc,
-                                   MetricsKey::VrThmResidencyAcc,     MetricsKey::HbmThmResidencyAcc};
+constexpr std::array kResidency = {MetricsKey::AccumulationCounter, MetricsKey::ProchotResidencyAcc,
+                                   MetricsKey::PptResidencyAcc,     MetricsKey::SocketThmResidencyAcc,
+                                   MetricsKey::VrThmResidencyAcc,   MetricsKey::HbmThmResidencyAcc};
 constexpr std::array kShareIds = {ReadingId::ThrottleProchotShare, ReadingId::ThrottlePowerShare,
                                   ReadingId::ThrottleSocketThermalShare, ReadingId::ThrottleVrThermalShare,
                                   ReadingId::ThrottleHbmThermalShare};
@@ -85,9 +85,10 @@ const MetricsReadingRow* metrics_equivalent(ReadingId id, unsigned format, AsicF
 std::optional<double> metrics_reading(const MetricsView& view, const MetricsReadingRow& row, AsicFamily family) {
   const auto raw = view.raw(row.key);
   if (!raw) return std::nullopt;
-  const auto value = row.key == MetricsKey::PcieLinkSpeed
-                         ? link_speed_gts(*raw, family)
-                         : std::optional(static_cast<double>(*raw) * metrics_scale(row.key, view.format(), view.content(), family));
+  const auto value =
+      row.key == MetricsKey::PcieLinkSpeed
+          ? link_speed_gts(*raw, family)
+          : std::optional(static_cast<double>(*raw) * metrics_scale(row.key, view.format(), view.content(), family));
   if (!value || *value < row.low || *value > row.high) return std::nullopt;
   return value;
 }

@@ -15,14 +15,15 @@ namespace gpuhealth::telemetry {
 struct MetricsReadingRow {
   ReadingId id;
   MetricsKey key;
-  double low;   // outside low..high the table holds no value of this part (drivers write 0 for "none" in places)
+  double low;  // outside low..high the table holds no value of this part (drivers write 0 for "none" in places)
   double high;
 };
 // Several rows may name a reading; the first that has a value gives it.
 std::span<const MetricsReadingRow> metrics_reading_table();
 
-// The row that holds the same firmware number as the reading's own file: in a fast sample the table, read anyway, spares that
-// file and its question to the firmware. Null where no row does, or the table is an APU's, whose numbers differ.
+// The row that holds the same firmware number as the reading's own file: in a fast sample the table, read anyway,
+// spares that file and its question to the firmware. Null where no row does, or the table is an APU's, whose numbers
+// differ.
 const MetricsReadingRow* metrics_equivalent(ReadingId id, unsigned format, AsicFamily family);
 
 // The value in the house's unit, or nothing.
