@@ -57,14 +57,18 @@ std::string units_of(SettingKind kind) {
   return out;
 }
 
-// What stands in a file as it may be shown: one short line, nothing that a terminal obeys.
+// One line, and nothing that a terminal obeys.
+std::string plain(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+// What stands in a file, short and in quotes.
 std::string shown(std::string_view text) {
   const bool cut = text.size() > kMaxShown;
   auto end = std::min(text.size(), kMaxShown);
   while (cut && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a letter
-  std::string out(text.substr(0, end));
-  std::ranges::replace_if(out, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return "\"" + out + (cut ? "…\"" : "\"");
+  return "\"" + std::string(text.substr(0, end)) + (cut ? "…\"" : "\"");
 }
 
 // One file being read: collects every mistake rather than stopping at the first.
@@ -96,8 +100,8 @@ class FileReader {
     return ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
   }
   void say(const std::string& where, const std::string& what) {
-    if (said_ < kMaxErrors) errors_.push_back(path_ + where + ": " + what);
-    if (said_ == kMaxErrors) errors_.push_back(path_ + ": more mistakes follow");
+    if (said_ < kMaxErrors) errors_.push_back(plain(path_ + where + ": " + what));
+    if (said_ == kMaxErrors) errors_.push_back(plain(path_ + ": more mistakes follow"));
     ++said_;
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -404,7 +405,8 @@ void Daemon::Impl::announce_ready() {
 }
 
 void Daemon::Impl::on_store_health(const store::Health& h) {
-  manager.store_problem = h.working ? std::string() : h.problem;
+  const auto before = std::exchange(manager.store_problem, h.working ? std::string() : h.problem);
+  if (before == manager.store_problem) return;  // its size changed, or what was dropped
   log_line(h.working ? Severity::Info : Severity::Warning,
            h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
   bus.set_manager(manager);

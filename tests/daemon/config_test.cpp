@@ -4,6 +4,7 @@
 
 #include "tests/support/temp_dir.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
@@ -197,6 +198,7 @@ TEST_F(ConfigTest, BinaryGarbageIsAMistakeAndNoMore) {
 
 TEST_F(ConfigTest, WhatIsShownOfAFileIsShortAndPlain) {
   EXPECT_EQ(mistakes("\"a\\e[31m\\nb\": 1\n"), ":1:1: unknown key \"a?[31m?b\"");
+  EXPECT_THAT(mistakes("a: *b\x1b[31m\n"), ::testing::Not(HasSubstr("\x1b")));
   EXPECT_EQ(mistakes(std::string(500, 'k') + ": 1\n"), ":1:1: unknown key \"" + std::string(60, 'k') + "…\"");
 }
 

@@ -202,6 +202,7 @@ TEST_F(DaemonTest, HistoryIsAnsweredAndSurvivesARestart) {
   ASSERT_TRUE(await_samples(2));
   ASSERT_EQ(stop(), 0);
   start();
+  ASSERT_TRUE(await_samples(1));
   const store::HistoryQuery query{id_of(a_), ReadingId::TemperatureJunction, SystemClock().now().wall - 1h,
                                   SystemClock().now().wall + 1h, 10};
   const auto points = client().history(query);

@@ -38,19 +38,19 @@ exec 5< <(exec dbus-daemon --config-file="$home/bus.conf" --nofork --nopidfile -
 read -rt 20 _ <&5 || fail "dbus-daemon did not start"
 
 # Watches before there is anything to see.
-exec 6< <(exec busctl --address="$address" monitor org.gpuhealth1 2>"$home/monitor.log")
+exec 6< <(exec busctl --address="$address" monitor org.gpuhealth1 2>&1)
 read -rt 20 _ <&6 || fail "busctl monitor did not start"
 
 "$bin/gpuhealthd" --bus "$address" --state-dir "$home/state" --config-dir "$home/config" 2>"$home/gpuhealthd.log" &
 daemon=$!
-seen=
-while [[ $seen != *InterfacesAdded*PropertiesChanged* && $seen != *PropertiesChanged*InterfacesAdded* ]]; do
-  read -rt 40 line <&6 || fail "busctl monitor saw no InterfacesAdded with PropertiesChanged"
-  [[ $line == *Member=* ]] && seen+=$line
+waits=" InterfacesAdded PropertiesChanged ConditionChanged overheating "
+while [ -n "${waits// /}" ]; do
+  read -rt 40 line <&6 || fail "busctl monitor did not see:$waits"
+  for word in $waits; do [[ $line != *"$word"* ]] || waits=${waits/ $word / }; done
 done
-echo "ok: busctl monitor: InterfacesAdded, PropertiesChanged"
+echo "ok: busctl monitor: InterfacesAdded, PropertiesChanged, ConditionChanged"
 
-# The machine that gpuhealth-mktree makes: the second card is too hot, and is named by its junction's limit.
+# The machine that gpuhealth-mktree makes: the second card is too hot.
 ctl() { "$bin/gpuhealthctl" --bus "$address" "$@"; }
 has 'overheating' ctl conditions
 has 'RX 7900 XTX' ctl status

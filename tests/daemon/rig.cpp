@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <fstream>
 #include <poll.h>
@@ -138,6 +139,13 @@ std::optional<int> Rig::stop() {
   return daemon->wait(std::chrono::seconds(2));
 }
 
+void Rig::explain() const {
+  if (const auto ended = daemon->wait(milliseconds(1)))
+    std::fprintf(stderr, "gpuhealthd ended with %d\n", *ended);
+  daemon->says("\n");
+  std::fprintf(stderr, "gpuhealthd said:\n%s", daemon->said().c_str());
+}
+
 dbus::Client Rig::client() const {
   auto connected = dbus::Client::connect(bus.address());
   if (!connected) throw std::runtime_error(connected.error().text);
@@ -154,6 +162,7 @@ bool Rig::await(const std::function<bool(dbus::Client&)>& seen) const {
     yes = seen(looking);
     return !yes && Steady::now() < end;
   });
+  if (!yes) explain();
   return yes;
 }
 

@@ -70,6 +70,8 @@ class Rig {
   [[nodiscard]] std::optional<Condition> await_confirmed(ConditionType type, const std::string& device) const;
   [[nodiscard]] bool await_samples(std::uint64_t more) const;  // that many more of all devices
 
+  void explain() const;  // to the log of a test that failed
+
   TempDir tree;
   TempDir home;
   PrivateBus bus;
