@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 namespace gpuhealth::daemon {
@@ -71,6 +72,26 @@ std::string shown(std::string_view text) {
   return "\"" + std::string(text.substr(0, end)) + (cut ? "…\"" : "\"");
 }
 
+struct Unheard : YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+};
+
+// Looks at two and no more: for some texts yaml-cpp 0.7 finds documents without end (YAML::LoadAll never returns).
+bool has_second_document(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Unheard unheard;
+  return parser.HandleNextDocument(unheard) && parser.HandleNextDocument(unheard);
+}
+
 // One file being read: collects every mistake rather than stopping at the first.
 class FileReader {
  public:
@@ -86,9 +107,8 @@ class FileReader {
     text << file.rdbuf();
     if (!file) return say("", "cannot be read");
     try {
-      const auto documents = YAML::LoadAll(text.str());
-      if (documents.size() > 1) return say("", "holds more than one document; keep one");
-      if (!documents.empty()) walk(documents.front(), "", 0);
+      if (has_second_document(text.str())) return say("", "holds more than one document; keep one");
+      walk(YAML::Load(text.str()), "", 0);
     } catch (const YAML::Exception& e) {
       say(place(e.mark), "is not YAML: " + e.msg);
     }

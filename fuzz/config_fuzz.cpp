@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as gpuhealthd.yaml: a configuration within its ranges, or mistakes that can be shown.
-#include "daemon/config.hpp"
-
-#include "fuzz/require.hpp"
-
-#include <cstdint>
 #include <fcntl.h>
-#include <filesystem>
-#include <string>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "daemon/config.hpp"
+#include "fuzz/require.hpp"
 
 namespace {
 

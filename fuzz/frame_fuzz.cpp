@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes, in any pieces, as what goes between the daemon and a reader. What is taken, written again, reads the same.
-#include "telemetry/frame.hpp"
-
-#include "fuzz/require.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "fuzz/require.hpp"
+#include "telemetry/frame.hpp"
 
 namespace {
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as each text format of sysfs.
-#include "telemetry/parse.hpp"
-
-#include "fuzz/require.hpp"
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
+
+#include "fuzz/require.hpp"
+#include "telemetry/parse.hpp"
 
 namespace {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/engine.hpp"
 
-#include "health/engine_impl.hpp"
-#include "health/facts.hpp"
-
 #include <algorithm>
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include "health/engine_impl.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {
@@ -149,7 +149,8 @@ std::vector<Condition> Engine::open() const {
   std::ranges::sort(out, [](const Condition& a, const Condition& b) {
     return std::tuple(a.state != ConditionState::Confirmed, a.acknowledged, -static_cast<int>(a.severity), b.since,
                       std::string_view(a.id)) < std::tuple(b.state != ConditionState::Confirmed, b.acknowledged,
-                                                           -static_cast<int>(b.severity), a.since, std::string_view(b.id));
+                                                           -static_cast<int>(b.severity), a.since,
+                                                           std::string_view(b.id));
   });
   return out;
 }

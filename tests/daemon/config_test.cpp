@@ -2,15 +2,15 @@
 // What people write into gpuhealthd.yaml, and what they are told of it.
 #include "daemon/config.hpp"
 
-#include "tests/support/temp_dir.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sys/stat.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::daemon {
 namespace {
@@ -121,8 +121,7 @@ TEST_F(ConfigTest, OddNumbersAreNoNumbers) {
 }
 
 TEST_F(ConfigTest, AValueOutsideItsRangeNamesTheRange) {
-  EXPECT_EQ(mistakes("sampling:\n  interval: 100ms\n"),
-            ":2:13: sampling.interval: \"100ms\" is outside 500ms to 1min");
+  EXPECT_EQ(mistakes("sampling:\n  interval: 100ms\n"), ":2:13: sampling.interval: \"100ms\" is outside 500ms to 1min");
   EXPECT_EQ(mistakes("sampling:\n  interval: 61s\n"), ":2:13: sampling.interval: \"61s\" is outside 500ms to 1min");
   EXPECT_EQ(mistakes("sampling:\n  slow-every: -1\n"), ":2:15: sampling.slow-every: \"-1\" is outside 1 to 1000");
   EXPECT_EQ(mistakes("sampling:\n  interval: 500ms\n"), "none");
@@ -151,6 +150,29 @@ TEST_F(ConfigTest, AKeyThatIsNoWordIsAMistake) {
 TEST_F(ConfigTest, TwoDocumentsInOneFileAreAMistake) {
   EXPECT_EQ(mistakes("sampling:\n  interval: 1s\n---\nsampling:\n  interval: 3s\n"),
             ": holds more than one document; keep one");
+}
+
+// Found by fuzz_config: YAML::LoadAll of yaml-cpp 0.7 never returns from it.
+TEST_F(ConfigTest, DocumentsWithoutEndEnd) {
+  EXPECT_NE(mistakes("\x2c"
+                     "\x73"
+                     "\xad"
+                     "\x2c"
+                     "\x69"
+                     "\x2d"
+                     "\x2d"
+                     "\x0a"
+                     "\x68"
+                     "\x69"
+                     "\x73"
+                     "\x74"
+                     "\x6f"
+                     "\x72"
+                     "\x3a"
+                     "\x1c"
+                     "\x0a"
+                     ""),
+            "none");
 }
 
 TEST_F(ConfigTest, TextThatIsNotYamlIsSaidWithItsPlace) {

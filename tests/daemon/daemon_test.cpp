@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the bus shows of a machine whose GPUs change: the whole way from a file in sysfs to a condition.
-#include "tests/daemon/rig.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "dbus/names.hpp"
 #include "sim/machine.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/daemon/rig.hpp"
 
 namespace gpuhealth {
 namespace {
@@ -213,7 +212,8 @@ TEST_F(DaemonTest, HistoryIsAnsweredAndSurvivesARestart) {
   EXPECT_EQ(points->front().max, 44);
   const auto events = client().events(WallTime{}, SystemClock().now().wall + 1h, 100);
   ASSERT_TRUE(events);
-  EXPECT_TRUE(std::ranges::any_of(*events, [&](const Event& e) { return e.type == "device.added" && e.device == id_of(a_); }));
+  EXPECT_TRUE(
+      std::ranges::any_of(*events, [&](const Event& e) { return e.type == "device.added" && e.device == id_of(a_); }));
 }
 
 TEST_F(DaemonTest, AConditionGoesOnThroughARestart) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages say what the tables say: settings.def, sources.def.
-#include "daemon/config.hpp"
-#include "telemetry/source_table.hpp"
-#include "tests/support/temp_dir.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "daemon/config.hpp"
+#include "telemetry/source_table.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::daemon {
 namespace {

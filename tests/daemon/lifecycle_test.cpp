@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting, stopping, and going on while something that the daemon needs is broken.
-#include "tests/daemon/rig.hpp"
-
-#include "dbus/names.hpp"
-#include "dbus/sd.hpp"
-#include "sim/machine.hpp"
-
-#include <algorithm>
-#include <csignal>
-#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include "dbus/names.hpp"
+#include "dbus/sd.hpp"
+#include "sim/machine.hpp"
+#include "tests/daemon/rig.hpp"
 
 namespace gpuhealth {
 namespace {
@@ -197,7 +196,8 @@ TEST_F(LifecycleTest, ADamagedHistoryIsSetAsideAndSaid) {
   start();
   EXPECT_TRUE(await_samples(1));
   const auto is_event = [](const Event& e) {
-    return e.type == "store.set-aside" && e.severity == Severity::Warning && e.text.find("history.db.damaged-1") != std::string::npos;
+    return e.type == "store.set-aside" && e.severity == Severity::Warning &&
+           e.text.find("history.db.damaged-1") != std::string::npos;
   };
   EXPECT_TRUE(await([&](dbus::Client& c) {
     const auto events = c.events(WallTime{}, SystemClock().now().wall + 1h, 100);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/daemon/rig.hpp"
 
-#include "dbus/sd.hpp"
-
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <fcntl.h>
-#include <fstream>
+#include <fmt/format.h>
 #include <poll.h>
-#include <stdexcept>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+#include "dbus/sd.hpp"
 
 namespace gpuhealth::test {
 namespace {
@@ -118,10 +118,14 @@ void Rig::configure(const std::string& yaml) const {
 
 std::vector<std::string> Rig::arguments() const {
   return {GPUHEALTH_BIN_DIR "/gpuhealthd",
-          "--sysroot", tree.string(),
-          "--bus", bus.address(),
-          "--state-dir", state.string(),
-          "--config-dir", config.string()};
+          "--sysroot",
+          tree.string(),
+          "--bus",
+          bus.address(),
+          "--state-dir",
+          state.string(),
+          "--config-dir",
+          config.string()};
 }
 
 void Rig::launch(const std::vector<std::string>& environment) {
@@ -140,8 +144,7 @@ std::optional<int> Rig::stop() {
 }
 
 void Rig::explain() const {
-  if (const auto ended = daemon->wait(milliseconds(1)))
-    std::fprintf(stderr, "gpuhealthd ended with %d\n", *ended);
+  if (const auto ended = daemon->wait(milliseconds(1))) std::fprintf(stderr, "gpuhealthd ended with %d\n", *ended);
   daemon->says("\n");
   std::fprintf(stderr, "gpuhealthd said:\n%s", daemon->said().c_str());
 }

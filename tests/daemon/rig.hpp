@@ -2,13 +2,7 @@
 // gpuhealthd itself, as a child: a bus, a machine and a home of its own.
 #pragma once
 
-#include "core/fd.hpp"
-#include "dbus/client.hpp"
-#include "sim/card.hpp"
-#include "sim/tree.hpp"
-#include "tests/dbus/harness.hpp"
-#include "tests/support/private_bus.hpp"
-#include "tests/support/temp_dir.hpp"
+#include <sys/types.h>
 
 #include <chrono>
 #include <filesystem>
@@ -17,8 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <sys/types.h>
 #include <vector>
+
+#include "core/fd.hpp"
+#include "dbus/client.hpp"
+#include "sim/card.hpp"
+#include "sim/tree.hpp"
+#include "tests/dbus/harness.hpp"
+#include "tests/support/private_bus.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::test {
 
