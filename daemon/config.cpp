@@ -128,7 +128,7 @@ class FileReader {
   void walk(const YAML::Node& node, const std::string& prefix, int depth) {
     if (!node.IsDefined() || node.IsNull()) return;  // an empty file or section sets nothing
     if (depth > kMaxDepth) return say(place(node.Mark()), "is nested too deep");
-    if (!node.IsMap()) return say(place(node.Mark()), (prefix.empty() ? "the file" : prefix) + " must hold keys, as in \"sampling:\"");
+    if (!node.IsMap()) return say(place(node.Mark()), std::string(prefix.empty() ? "the file" : prefix).append(" must hold keys, as in \"sampling:\""));
     std::map<std::string, YAML::Mark> seen;
     for (const auto& entry : node) {
       const auto mark = entry.first.Mark();
@@ -141,7 +141,7 @@ class FileReader {
         say(place(mark), shown(name) + " stands twice; the first is at line " + std::to_string(it->second.line + 1));
         continue;
       }
-      take(prefix.empty() ? name : prefix + "." + name, entry.second, mark, depth);
+      take(prefix.empty() ? name : std::string(prefix).append(".").append(name), entry.second, mark, depth);
     }
   }
 
@@ -183,6 +183,7 @@ class FileReader {
 
   static std::vector<std::string> known_keys() {
     std::vector<std::string> keys;
+    keys.reserve(kSettings.size() + health::all_thresholds().size());
     for (const auto& s : kSettings) keys.emplace_back(s.key);
     for (const auto& t : health::all_thresholds()) keys.push_back("health." + std::string(t.key));
     return keys;

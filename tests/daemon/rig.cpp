@@ -35,6 +35,7 @@ bool readable(int fd, Steady::time_point end) {
   dup2(errors, STDERR_FILENO);
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
   std::vector<char*> list;
+  list.reserve(arguments.size() + 1);
   for (const auto& a : arguments) list.push_back(const_cast<char*>(a.c_str()));
   list.push_back(nullptr);
   execv(list[0], list.data());
@@ -117,15 +118,9 @@ void Rig::configure(const std::string& yaml) const {
 }
 
 std::vector<std::string> Rig::arguments() const {
-  return {GPUHEALTH_BIN_DIR "/gpuhealthd",
-          "--sysroot",
-          tree.string(),
-          "--bus",
-          bus.address(),
-          "--state-dir",
-          state.string(),
-          "--config-dir",
-          config.string()};
+  const std::string program = GPUHEALTH_BIN_DIR "/gpuhealthd";
+  return {program,       "--sysroot",    tree.string(),  "--bus",        bus.address(),
+          "--state-dir", state.string(), "--config-dir", config.string()};
 }
 
 void Rig::launch(const std::vector<std::string>& environment) {
