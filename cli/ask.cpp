@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/ask.hpp"
 
-#include "core/pci.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -10,6 +8,8 @@
 #include <ctime>
 #include <numeric>
 #include <optional>
+
+#include "core/pci.hpp"
 
 namespace gpuhealth::cli {
 namespace {

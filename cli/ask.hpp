@@ -2,16 +2,16 @@
 // What people type, understood: times, metrics, devices, conditions. Each refusal says what would have been right.
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/error.hpp"
 #include "core/reading.hpp"
 #include "dbus/client.hpp"
-
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace gpuhealth::cli {
 

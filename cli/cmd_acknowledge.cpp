@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/ask.hpp"
-#include "cli/command.hpp"
-
 #include <memory>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/ask.hpp"
+#include "cli/command.hpp"
 
 namespace gpuhealth::cli {
 namespace {

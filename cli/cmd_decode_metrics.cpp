@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
 #include "cli/command.hpp"
 #include "cli/render.hpp"
 #include "core/fd.hpp"
 #include "telemetry/gpu_metrics.hpp"
-
-#include <cerrno>
-#include <fcntl.h>
-#include <map>
-#include <memory>
-#include <unistd.h>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include "cli/command.hpp"
 #include "cli/render.hpp"
-
-#include <unistd.h>
 
 namespace gpuhealth::cli {
 namespace {

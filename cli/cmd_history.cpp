@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/ask.hpp"
-#include "cli/command.hpp"
-#include "cli/render.hpp"
-
 #include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/ask.hpp"
+#include "cli/command.hpp"
+#include "cli/render.hpp"
 
 namespace gpuhealth::cli {
 namespace {

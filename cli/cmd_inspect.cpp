@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/command.hpp"
-#include "cli/render.hpp"
-#include "health/engine.hpp"
-#include "telemetry/inspect.hpp"
-
 #include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
+#include "cli/render.hpp"
+#include "health/engine.hpp"
+#include "telemetry/inspect.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/command.hpp"
-#include "cli/numbers.hpp"
-#include "cli/render.hpp"
-#include "cli/screen.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
+#include "cli/numbers.hpp"
+#include "cli/render.hpp"
+#include "cli/screen.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
-#include "cli/ask.hpp"
-#include "core/version.hpp"
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
-#include <unistd.h>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/ask.hpp"
+#include "core/version.hpp"
 
 namespace gpuhealth::cli {
 namespace {

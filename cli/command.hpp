@@ -2,17 +2,17 @@
 // A command of gpuhealthctl: its options, and what it does once they are read. One file a command, one row a command.
 #pragma once
 
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "cli/json.hpp"
 #include "cli/machine.hpp"
 #include "cli/page.hpp"
 #include "core/error.hpp"
 #include "core/exit_codes.hpp"
 #include "dbus/client.hpp"
-
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace CLI {
 class App;

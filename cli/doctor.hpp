@@ -2,14 +2,14 @@
 // What this machine lacks for full function: a table of checks, one function each. Works without daemon.
 #pragma once
 
-#include "dbus/client.hpp"
-
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "dbus/client.hpp"
 
 namespace gpuhealth::cli {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json.hpp"
 
-#include "cli/numbers.hpp"
-
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <ctime>
+
+#include "cli/numbers.hpp"
 
 namespace gpuhealth::cli {
 

@@ -3,17 +3,17 @@
 // "2026-11-30T14:02:07Z"; what is not known is null; integral numbers are written as integers.
 #pragma once
 
-#include "cli/doctor.hpp"
-#include "cli/machine.hpp"
-#include "cli/plot.hpp"
-#include "core/error.hpp"
-#include "telemetry/inspect.hpp"
-
 #include <span>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "cli/doctor.hpp"
+#include "cli/machine.hpp"
+#include "cli/plot.hpp"
+#include "core/error.hpp"
+#include "telemetry/inspect.hpp"
 
 namespace gpuhealth::cli {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/json.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
+#include "cli/json.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/json.hpp"
-
 #include <cmath>
 #include <cstdint>
+
+#include "cli/json.hpp"
 
 namespace gpuhealth::cli {
 

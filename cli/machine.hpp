@@ -2,13 +2,13 @@
 // What the daemon says at one moment, and what follows from it for people.
 #pragma once
 
-#include "core/condition.hpp"
-#include "dbus/client.hpp"
-
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "core/condition.hpp"
+#include "dbus/client.hpp"
 
 namespace gpuhealth::cli {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/numbers.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <ctime>
-
-#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {

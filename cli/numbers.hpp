@@ -2,11 +2,11 @@
 // Values and times as people read them. Times are local; in JSON they are UTC (json.hpp).
 #pragma once
 
-#include "core/clock.hpp"
-#include "core/reading.hpp"
-
 #include <string>
 #include <string_view>
+
+#include "core/clock.hpp"
+#include "core/reading.hpp"
 
 namespace gpuhealth::cli {
 

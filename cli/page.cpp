@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/page.hpp"
 
-#include "cli/text.hpp"
-
 #include <algorithm>
 #include <array>
+
+#include "cli/text.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -3,12 +3,12 @@
 // nothing from hardware or bus can reach the terminal as a control character.
 #pragma once
 
-#include "core/condition.hpp"
-
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/condition.hpp"
 
 namespace gpuhealth::cli {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plot.hpp"
 
-#include "cli/numbers.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "cli/numbers.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -3,14 +3,14 @@
 // column spans from the least to the greatest value of its time, so that a short spike is never averaged away.
 #pragma once
 
-#include "core/clock.hpp"
-#include "core/reading.hpp"
-#include "store/database.hpp"
-
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "core/clock.hpp"
+#include "core/reading.hpp"
+#include "store/database.hpp"
 
 namespace gpuhealth::cli {
 

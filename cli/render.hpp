@@ -2,15 +2,15 @@
 // Pages for people, one function a command; pure.
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "cli/doctor.hpp"
 #include "cli/machine.hpp"
 #include "cli/page.hpp"
 #include "cli/plot.hpp"
 #include "telemetry/inspect.hpp"
-
-#include <span>
-#include <string>
-#include <vector>
 
 namespace gpuhealth::cli {
 

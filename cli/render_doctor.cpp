@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render.hpp"
-#include "cli/text.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include "cli/render.hpp"
+#include "cli/text.hpp"
 
 namespace gpuhealth::cli {
 

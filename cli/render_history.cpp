@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "cli/numbers.hpp"
 #include "cli/render.hpp"
-
-#include <fmt/format.h>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/json.hpp"
-#include "cli/render.hpp"
+#include <fmt/format.h>
 
 #include <array>
 
-#include <fmt/format.h>
+#include "cli/json.hpp"
+#include "cli/render.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/numbers.hpp"
-#include "cli/render.hpp"
-#include "cli/text.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include "cli/numbers.hpp"
+#include "cli/render.hpp"
+#include "cli/text.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/screen.hpp"
 
-#include "core/clock.hpp"
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <poll.h>
 #include <string>
 #include <string_view>
-#include <sys/signalfd.h>
-#include <unistd.h>
+
+#include "core/clock.hpp"
 
 namespace gpuhealth::cli {
 namespace {

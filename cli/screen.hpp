@@ -2,10 +2,10 @@
 // A terminal taken over for a while: alternate screen, keys without echo; given back as it was, also after a signal.
 #pragma once
 
+#include <termios.h>
+
 #include "cli/page.hpp"
 #include "core/fd.hpp"
-
-#include <termios.h>
 
 namespace gpuhealth::cli {
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/page.hpp"
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <langinfo.h>
 #include <string_view>
-#include <sys/ioctl.h>
-#include <unistd.h>
+
+#include "cli/page.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -12,7 +12,8 @@ Result<std::string> read_boot_id(const std::string& root) {
   if (!file) return fail_errno("cannot read " + path, errno);
   std::string id;
   std::getline(file, id);
-  if (id.size() != 36) return fail(ErrorCode::InvalidInput, path + ": expected a 36-character boot id, found \"" + id + "\"");
+  if (id.size() != 36)
+    return fail(ErrorCode::InvalidInput, path + ": expected a 36-character boot id, found \"" + id + "\"");
   return id;
 }
 

@@ -49,16 +49,16 @@ struct Evidence {
 };
 
 struct Condition {
-  std::string id;      // stable for its life: "overheating-0000:03:00.0-1764515000", see condition_id()
+  std::string id;  // stable for its life: "overheating-0000:03:00.0-1764515000", see condition_id()
   ConditionType type{};
   Severity severity = Severity::Warning;
   ConditionState state = ConditionState::Raised;
   bool acknowledged = false;
-  std::string device;  // DeviceInfo::id()
+  std::string device;        // DeviceInfo::id()
   std::string device_label;  // "Radeon RX 7900 XTX at 0000:03:00.0", for people, also when the device is gone
-  WallTime since;      // first seen
-  WallTime last_seen;  // last sample that showed it
-  WallTime cleared;    // meaningful when Cleared
+  WallTime since;            // first seen
+  WallTime last_seen;        // last sample that showed it
+  WallTime cleared;          // meaningful when Cleared
   std::string boot_id;
   std::string detail;  // one sentence with the numbers
   std::vector<Evidence> evidence;

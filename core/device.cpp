@@ -13,17 +13,23 @@ struct FamilyRow {
   bool apu;
 };
 constexpr std::array<FamilyRow, 20> kFamilies = {{
-    {"unknown", false},         {"Southern Islands", false}, {"Sea Islands", false}, {"Volcanic Islands", false},
-    {"Vega 10", false},         {"Vega 12", false},          {"Vega 20", false},     {"MI100", false},
-    {"MI200", false},           {"MI300", false},            {"MI350", false},       {"Navi 1x", false},
-    {"Navi 2x", false},         {"Navi 3x", false},          {"Navi 4x", false},     {"Raven APU", true},
-    {"Renoir APU", true},       {"Van Gogh APU", true},      {"RDNA2 APU", true},    {"RDNA3 APU", true},
+    {"unknown", false},     {"Southern Islands", false},
+    {"Sea Islands", false}, {"Volcanic Islands", false},
+    {"Vega 10", false},     {"Vega 12", false},
+    {"Vega 20", false},     {"MI100", false},
+    {"MI200", false},       {"MI300", false},
+    {"MI350", false},       {"Navi 1x", false},
+    {"Navi 2x", false},     {"Navi 3x", false},
+    {"Navi 4x", false},     {"Raven APU", true},
+    {"Renoir APU", true},   {"Van Gogh APU", true},
+    {"RDNA2 APU", true},    {"RDNA3 APU", true},
 }};
 
 // Identity goes into file names and object paths: anything but letters, digits, '.', ':' and '-' becomes '_'.
 std::string clean(std::string_view text) {
   std::string out;
-  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == ':' || c == '-' ? c : '_';
+  for (const char c : text)
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == ':' || c == '-' ? c : '_';
   return out;
 }
 

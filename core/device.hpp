@@ -29,11 +29,11 @@ enum class AsicFamily : std::uint8_t {
   Navi2x,
   Navi3x,
   Navi4x,
-  ApuRaven,       // Raven, Picasso, Raven2
-  ApuRenoir,      // Renoir, Lucienne, Cezanne, Barcelo
-  ApuVangogh,     // Van Gogh
-  ApuRdna2,       // Yellow Carp (Rembrandt), Raphael, Mendocino, Cyan Skillfish
-  ApuRdna3,       // Phoenix, Hawk Point, Strix, Strix Halo, Krackan
+  ApuRaven,    // Raven, Picasso, Raven2
+  ApuRenoir,   // Renoir, Lucienne, Cezanne, Barcelo
+  ApuVangogh,  // Van Gogh
+  ApuRdna2,    // Yellow Carp (Rembrandt), Raphael, Mendocino, Cyan Skillfish
+  ApuRdna3,    // Phoenix, Hawk Point, Strix, Strix Halo, Krackan
 };
 // "navi31-class" names are for people: "Navi 3x", "MI300", "unknown".
 std::string_view to_string(AsicFamily family);
@@ -54,8 +54,8 @@ struct DeviceInfo {
   std::string vbios_version;  // empty when unknown
   std::string vram_vendor;    // "samsung"; empty when unknown
 
-  std::string name;                       // best marketing name; empty when nothing is known
-  std::vector<std::string> other_names;   // when one id serves several products and the revision does not decide
+  std::string name;                      // best marketing name; empty when nothing is known
+  std::vector<std::string> other_names;  // when one id serves several products and the revision does not decide
   AsicFamily family = AsicFamily::Unknown;
   std::string gfx;  // "gfx1100"; empty when unknown
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One error type and one Result for the whole house. Expected failures are values; exceptions are for programming errors.
+// One error type and one Result for the whole house. Expected failures are values; exceptions are for programming
+// errors.
 #pragma once
 
 #include <cstdint>

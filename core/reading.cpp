@@ -6,8 +6,8 @@
 namespace gpuhealth {
 namespace {
 
-constexpr std::array kUnitNames = std::to_array<std::string_view>(
-    {"C", "W", "MHz", "mV", "rpm", "%", "bytes", "GT/s", "lanes", "count"});
+constexpr std::array kUnitNames =
+    std::to_array<std::string_view>({"C", "W", "MHz", "mV", "rpm", "%", "bytes", "GT/s", "lanes", "count"});
 constexpr std::array kStatusNames = std::to_array<std::string_view>(
     {"valid", "unsupported", "asleep", "in-reset", "smu-dead", "unreadable", "stuck", "stale", "implausible"});
 
@@ -33,8 +33,8 @@ Table::Table() {
     for (std::size_t kind = 0; kind < kRasKindNames.size(); ++kind) {
       auto& name = ras_names[block * 3 + kind];
       name = "ras." + std::string(kRasBlocks[block]) + "." + std::string(kRasKindNames[kind]);
-      rows.push_back({ras_reading(block, static_cast<RasKind>(kind)), name, Unit::Count, Keep::History,
-                      kRasKindTexts[kind]});
+      rows.push_back(
+          {ras_reading(block, static_cast<RasKind>(kind)), name, Unit::Count, Keep::History, kRasKindTexts[kind]});
     }
   }
   for (std::size_t i = 0; i < rows.size(); ++i) by_name.push_back(static_cast<std::uint16_t>(i));

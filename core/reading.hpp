@@ -60,8 +60,8 @@ inline constexpr std::size_t kPlainReadingCount = static_cast<std::size_t>(Readi
 
 // RAS blocks in the driver's bit order (amdgpu_ras.h, amdgpu_ras_block), with the MCA sub-blocks behind.
 inline constexpr std::array<std::string_view, 23> kRasBlocks = {
-    "umc", "sdma", "gfx",  "mmhub", "athub", "pcie_bif", "hdp", "xgmi_wafl", "df",      "smn",     "sem",      "mp0",
-    "mp1", "fuse", "mca",  "vcn",   "jpeg",  "ih",       "mpio", "mca_mp0",  "mca_mp1", "mca_mpio", "mca_iohc"};
+    "umc", "sdma", "gfx", "mmhub", "athub", "pcie_bif", "hdp",  "xgmi_wafl", "df",      "smn",      "sem",     "mp0",
+    "mp1", "fuse", "mca", "vcn",   "jpeg",  "ih",       "mpio", "mca_mp0",   "mca_mp1", "mca_mpio", "mca_iohc"};
 enum class RasKind : std::uint8_t { Correctable, Uncorrectable, Deferred };
 inline constexpr std::size_t kRasReadingCount = kRasBlocks.size() * 3;
 

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -12,9 +14,6 @@
 #include <fstream>
 #include <map>
 #include <sstream>
-
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 namespace gpuhealth::daemon {
 namespace fs = std::filesystem;
@@ -77,10 +76,13 @@ struct Unheard : YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
   void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, const std::string& /*value*/) override {}
-  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
   void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
   void OnMapEnd() override {}
 };
 
@@ -95,7 +97,8 @@ bool has_second_document(const std::string& text) {
 // One file being read: collects every mistake rather than stopping at the first.
 class FileReader {
  public:
-  FileReader(std::string path, Config& config, std::vector<std::string>& errors) : path_(std::move(path)), config_(config), errors_(errors) {}
+  FileReader(std::string path, Config& config, std::vector<std::string>& errors)
+      : path_(std::move(path)), config_(config), errors_(errors) {}
 
   void read() {
     std::error_code error;
@@ -128,7 +131,9 @@ class FileReader {
   void walk(const YAML::Node& node, const std::string& prefix, int depth) {
     if (!node.IsDefined() || node.IsNull()) return;  // an empty file or section sets nothing
     if (depth > kMaxDepth) return say(place(node.Mark()), "is nested too deep");
-    if (!node.IsMap()) return say(place(node.Mark()), std::string(prefix.empty() ? "the file" : prefix).append(" must hold keys, as in \"sampling:\""));
+    if (!node.IsMap())
+      return say(place(node.Mark()),
+                 std::string(prefix.empty() ? "the file" : prefix).append(" must hold keys, as in \"sampling:\""));
     std::map<std::string, YAML::Mark> seen;
     for (const auto& entry : node) {
       const auto mark = entry.first.Mark();
@@ -152,7 +157,8 @@ class FileReader {
     if (key.starts_with(health_prefix)) {
       const auto name = std::string_view(key).substr(health_prefix.size());
       const auto thresholds = health::all_thresholds();
-      if (std::ranges::find(thresholds, name, &health::ThresholdInfo::key) != thresholds.end()) return set_threshold(key, name, value);
+      if (std::ranges::find(thresholds, name, &health::ThresholdInfo::key) != thresholds.end())
+        return set_threshold(key, name, value);
     }
     if (is_section(key)) return walk(value, key, depth + 1);
     const auto hint = key.size() > kMaxShown ? std::string() : nearest(key, known_keys());
@@ -161,11 +167,14 @@ class FileReader {
 
   void set(const SettingInfo& setting, const YAML::Node& value) {
     const auto where = place(value.Mark());
-    if (!value.IsScalar()) return say(where, std::string(setting.key) + " must be one value, such as " + format_setting(setting.kind, setting.default_value));
+    if (!value.IsScalar())
+      return say(where, std::string(setting.key) + " must be one value, such as " +
+                            format_setting(setting.kind, setting.default_value));
     const auto number = parse_setting(setting.kind, value.Scalar());
     if (!number) return say(where, std::string(setting.key) + ": " + number.error().text);
     if (*number < setting.low || *number > setting.high) {
-      return say(where, std::string(setting.key) + ": " + shown(value.Scalar()) + " is outside " + format_setting(setting.kind, setting.low) + " to " +
+      return say(where, std::string(setting.key) + ": " + shown(value.Scalar()) + " is outside " +
+                            format_setting(setting.kind, setting.low) + " to " +
                             format_setting(setting.kind, setting.high));
     }
     config_.settings.*setting.field = *number;
@@ -178,7 +187,8 @@ class FileReader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(number))
       return say(where, key + ": " + shown(text) + " is not a number");
-    if (const auto done = health::set_threshold(config_.thresholds, name, number); !done) say(where, key + ": " + done.error().text);
+    if (const auto done = health::set_threshold(config_.thresholds, name, number); !done)
+      say(where, key + ": " + done.error().text);
   }
 
   static std::vector<std::string> known_keys() {
@@ -234,13 +244,15 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
     }
   }
   const auto units = units_of(kind);
-  return fail(ErrorCode::InvalidInput, shown(text) + " is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));
+  return fail(ErrorCode::InvalidInput,
+              shown(text) + " is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));
 }
 
 std::string format_setting(SettingKind kind, std::int64_t value) {
   for (const auto& row : kUnits) {
     const auto factor = static_cast<std::int64_t>(row.factor);
-    if (row.kind == kind && value % factor == 0 && (value != 0 || factor == 1)) return std::to_string(value / factor) + std::string(row.suffix);
+    if (row.kind == kind && value % factor == 0 && (value != 0 || factor == 1))
+      return std::to_string(value / factor) + std::string(row.suffix);
   }
   return std::to_string(value);
 }

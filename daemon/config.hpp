@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuhealthd.yaml and its drop-ins. Every key is a row of settings.def or of health/thresholds.def; anything else is an error
-// with file, line and column. All errors of all files are found at once.
+// gpuhealthd.yaml and its drop-ins. Every key is a row of settings.def or of health/thresholds.def; anything else is an
+// error with file, line and column. All errors of all files are found at once.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct Config {
   std::string problem;             // why these are the defaults instead of what the files say; empty when they are not
 };
 
-// DIR/gpuhealthd.yaml, then DIR/gpuhealthd.yaml.d/*.yaml by name; later files win. No file at all is the default. The error's
-// text holds every mistake, one a line: "FILE:LINE:COLUMN: …".
+// DIR/gpuhealthd.yaml, then DIR/gpuhealthd.yaml.d/*.yaml by name; later files win. No file at all is the default. The
+// error's text holds every mistake, one a line: "FILE:LINE:COLUMN: …".
 Result<Config> load_config(const std::string& directory);
 
 // "2s", "500ms", "1min", "1h" -> ms; "256MiB", "1GiB" -> bytes; "7d" -> days; plain numbers where the kind has no unit.

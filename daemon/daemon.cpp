@@ -91,7 +91,7 @@ struct Daemon::Impl {
   telemetry::ReaderPool readers;
   std::unique_ptr<Hotplug> hotplug;
 
-  std::map<std::string, Device> devices;        // by DeviceInfo::id()
+  std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
   std::vector<health::RememberedDevice> remembered;
   bool remembered_known = false;
@@ -138,8 +138,11 @@ Daemon::Impl::Impl(asio::io_context& context, const Clock& c, Options o, Config 
       options(std::move(o)),
       config(std::move(cfg)),
       boot_id(read_boot_id(options.sysroot).value_or(read_boot_id().value_or("unknown"))),
-      store(store_options(options, config.settings), [&context](std::function<void()> f) { asio::post(context, std::move(f)); },
-            [this](const store::Health& h) { on_store_health(h); }, [this](const store::OpenReport& r) { on_store_open(r); }),
+      store(
+          store_options(options, config.settings),
+          [&context](std::function<void()> f) { asio::post(context, std::move(f)); },
+          [this](const store::Health& h) { on_store_health(h); },
+          [this](const store::OpenReport& r) { on_store_open(r); }),
       engine(config.thresholds, boot_id),
       bus(context, {options.bus}, requests()),
       readers(context, pool_options(options, config.settings), reader_handlers()),
@@ -159,8 +162,12 @@ telemetry::ReaderPool::Handlers Daemon::Impl::reader_handlers() {
 dbus::Requests Daemon::Impl::requests() {
   dbus::Requests on;
   on.history = [this](store::HistoryQuery query, auto then) { store.history(std::move(query), std::move(then)); };
-  on.events = [this](WallTime since, WallTime until, std::uint32_t limit, auto then) { store.events(since, until, limit, std::move(then)); };
-  on.past_conditions = [this](WallTime since, std::uint32_t limit, auto then) { store.conditions(since, limit, std::move(then)); };
+  on.events = [this](WallTime since, WallTime until, std::uint32_t limit, auto then) {
+    store.events(since, until, limit, std::move(then));
+  };
+  on.past_conditions = [this](WallTime since, std::uint32_t limit, auto then) {
+    store.conditions(since, limit, std::move(then));
+  };
   on.acknowledge = [this](const std::string& id, const auto& then) { then(acknowledge(id)); };
   on.reload = [this](const auto& then) { then(reload()); };
   return on;
@@ -235,7 +242,8 @@ void Daemon::Impl::on_tick() {
 }
 
 void Daemon::Impl::mark_stale() {
-  const auto limit = 3 * milliseconds(config.settings.sampling_interval) + milliseconds(config.settings.sampling_deadline);
+  const auto limit =
+      3 * milliseconds(config.settings.sampling_interval) + milliseconds(config.settings.sampling_deadline);
   const auto now = clock.now().steady;
   for (auto& [id, device] : devices) {
     if (!device.has_sample || device.stuck || device.stale || now - device.sampled < limit) continue;
@@ -373,18 +381,21 @@ void Daemon::Impl::publish(const health::Change& change) {
     case health::ChangeKind::Raised:
       return;  // not yet sure: nobody is told
     case health::ChangeKind::Confirmed:
-      event(c.severity, "condition.confirmed", c.device, c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
+      event(c.severity, "condition.confirmed", c.device,
+            c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
       break;
     case health::ChangeKind::Updated:
       if (c.state != ConditionState::Confirmed) return;
       break;
     case health::ChangeKind::Acknowledged:
-      event(Severity::Info, "condition.acknowledged", c.device, c.device_label + ": " + std::string(info(c.type).title) + ": acknowledged");
+      event(Severity::Info, "condition.acknowledged", c.device,
+            c.device_label + ": " + std::string(info(c.type).title) + ": acknowledged");
       break;
     case health::ChangeKind::Cleared:
       bus.remove_condition(c.id);
       if (!change.was_confirmed) return;
-      event(Severity::Info, "condition.cleared", c.device, c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
+      event(Severity::Info, "condition.cleared", c.device,
+            c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
       store.put(c);
       return;
   }
@@ -407,14 +418,16 @@ void Daemon::Impl::announce_ready() {
 void Daemon::Impl::on_store_health(const store::Health& h) {
   const auto before = std::exchange(manager.store_problem, h.working ? std::string() : h.problem);
   if (before == manager.store_problem) return;  // its size changed, or what was dropped
-  log_line(h.working ? Severity::Info : Severity::Warning,
-           h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
+  log_line(
+      h.working ? Severity::Info : Severity::Warning,
+      h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
   bus.set_manager(manager);
 }
 
 void Daemon::Impl::on_store_open(const store::OpenReport& report) {
   if (report.set_aside_as.empty()) return;
-  event(Severity::Warning, "store.set-aside", {}, "history was damaged (" + report.reason + ") and is set aside as " + report.set_aside_as);
+  event(Severity::Warning, "store.set-aside", {},
+        "history was damaged (" + report.reason + ") and is set aside as " + report.set_aside_as);
 }
 
 Result<void> Daemon::Impl::acknowledge(const std::string& id) {

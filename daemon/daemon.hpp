@@ -19,7 +19,7 @@ struct Options {
   std::string bus;                                // D-Bus address; empty: the system bus
   std::string state_dir = "/var/lib/gpuhealthd";  // history.db
   std::string config_dir = "/etc/gpuhealthd";
-  std::string reader;                             // path of gpuhealth-reader
+  std::string reader;  // path of gpuhealth-reader
 };
 
 class Daemon {

@@ -63,7 +63,8 @@ void Hotplug::Impl::drain() {
       break;
     }
     const char* subsystem = udev_device_get_subsystem(device.get());
-    relevant = relevant || (subsystem != nullptr && (std::string_view(subsystem) == "pci" || std::string_view(subsystem) == "drm"));
+    relevant = relevant ||
+               (subsystem != nullptr && (std::string_view(subsystem) == "pci" || std::string_view(subsystem) == "drm"));
   }
   if (!relevant) return;
   quiet.expires_after(kQuiet);
@@ -85,7 +86,8 @@ Result<std::unique_ptr<Hotplug>> Hotplug::start(boost::asio::io_context& io, std
   udev_monitor_filter_add_match_subsystem_devtype(impl->monitor.get(), "pci", nullptr);
   udev_monitor_filter_add_match_subsystem_devtype(impl->monitor.get(), "drm", nullptr);
   udev_monitor_set_receive_buffer_size(impl->monitor.get(), kReceiveBytes);
-  if (const int r = udev_monitor_enable_receiving(impl->monitor.get()); r < 0) return fail_errno("cannot listen to device events", -r);
+  if (const int r = udev_monitor_enable_receiving(impl->monitor.get()); r < 0)
+    return fail_errno("cannot listen to device events", -r);
   impl->socket.assign(udev_monitor_get_fd(impl->monitor.get()));
   impl->wait();
   return std::unique_ptr<Hotplug>(new Hotplug(std::move(impl)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells when PCI devices or DRM cards come, go or change their driver (uevents through libudev). Bursts become one call.
+// Tells when PCI devices or DRM cards come, go or change their driver (uevents through libudev). Bursts become one
+// call.
 #pragma once
 
 #include <functional>

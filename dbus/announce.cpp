@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/announce.hpp"
 
-#include "dbus/model.hpp"
-#include "dbus/names.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/wire.hpp"
-
 #include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "dbus/model.hpp"
+#include "dbus/names.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

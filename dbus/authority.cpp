@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/authority.hpp"
 
-#include "dbus/names.hpp"
-#include "dbus/wire.hpp"
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <unistd.h>
 #include <utility>
+
+#include "dbus/names.hpp"
+#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

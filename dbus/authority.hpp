@@ -3,12 +3,12 @@
 // user that the daemon runs as may, and nobody else.
 #pragma once
 
-#include "dbus/sd.hpp"
-
 #include <functional>
 #include <list>
 #include <optional>
 #include <string>
+
+#include "dbus/sd.hpp"
 
 namespace gpuhealth::dbus {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/calls.hpp"
 
-#include "dbus/model.hpp"
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-#include "dbus/wire.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "dbus/model.hpp"
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

@@ -2,14 +2,14 @@
 // The methods: checks what was asked, asks polkit where something changes, hands the work to the daemon, answers later.
 #pragma once
 
-#include "dbus/authority.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/server.hpp"
-
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+
+#include "dbus/authority.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/server.hpp"
 
 namespace gpuhealth::dbus {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/client.hpp"
 
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/views.hpp"
-#include "dbus/wire.hpp"
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
+
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/views.hpp"
+#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

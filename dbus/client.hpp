@@ -3,13 +3,6 @@
 // and exporter programs from their own loops.
 #pragma once
 
-#include "core/clock.hpp"
-#include "core/condition.hpp"
-#include "core/error.hpp"
-#include "core/event.hpp"
-#include "core/reading.hpp"
-#include "store/database.hpp"
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,6 +10,13 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "core/error.hpp"
+#include "core/event.hpp"
+#include "core/reading.hpp"
+#include "store/database.hpp"
 
 namespace gpuhealth::dbus {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/model.hpp"
 
-#include "dbus/names.hpp"
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
+
+#include "dbus/names.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

@@ -4,17 +4,17 @@
 // of objects.
 #pragma once
 
-#include "core/condition.hpp"
-#include "core/device.hpp"
-#include "core/sample.hpp"
-#include "dbus/server.hpp"
-
 #include <bitset>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/condition.hpp"
+#include "core/device.hpp"
+#include "core/sample.hpp"
+#include "dbus/server.hpp"
 
 namespace gpuhealth::dbus {
 

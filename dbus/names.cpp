@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/names.hpp"
 
+#include <systemd/sd-bus.h>
+
 #include <array>
 #include <cstdlib>
 #include <memory>
-
-#include <systemd/sd-bus.h>
 
 namespace gpuhealth::dbus {
 namespace {

@@ -2,11 +2,11 @@
 // Names of the bus interface; the XML beside this file is the contract.
 #pragma once
 
-#include "core/error.hpp"
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "core/error.hpp"
 
 namespace gpuhealth::dbus {
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/pump.hpp"
 
+#include <poll.h>
+#include <systemd/sd-bus.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <poll.h>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <systemd/sd-bus.h>
 
 namespace asio = boost::asio;
 

@@ -3,15 +3,15 @@
 // file.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "core/condition.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
 #include "dbus/wire.hpp"
 #include "store/database.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace gpuhealth::dbus {
 

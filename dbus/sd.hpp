@@ -2,9 +2,9 @@
 // Owners of sd-bus objects.
 #pragma once
 
-#include <memory>
-
 #include <systemd/sd-bus.h>
+
+#include <memory>
 
 namespace gpuhealth::dbus {
 

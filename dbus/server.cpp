@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/server.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
 #include "dbus/announce.hpp"
 #include "dbus/calls.hpp"
 #include "dbus/model.hpp"
@@ -9,14 +17,6 @@
 #include "dbus/sd.hpp"
 #include "dbus/vtables.hpp"
 #include "dbus/wire.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <utility>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 namespace asio = boost::asio;
 

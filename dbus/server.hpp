@@ -3,6 +3,13 @@
 // and asks polkit before anything that changes something. Reconnects by itself when the bus dies.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
@@ -11,13 +18,6 @@
 #include "core/reading.hpp"
 #include "core/sample.hpp"
 #include "store/database.hpp"
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace boost::asio {
 class io_context;

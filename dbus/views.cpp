@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/views.hpp"
 
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -11,6 +8,9 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

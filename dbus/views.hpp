@@ -2,11 +2,11 @@
 // GetManagedObjects' answer as views: everything that is shown comes in one message, so that it belongs together.
 #pragma once
 
+#include <vector>
+
 #include "core/condition.hpp"
 #include "dbus/client.hpp"
 #include "dbus/wire.hpp"
-
-#include <vector>
 
 namespace gpuhealth::dbus {
 

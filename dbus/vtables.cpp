@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/vtables.hpp"
 
-#include "dbus/announce.hpp"
-#include "dbus/calls.hpp"
-#include "dbus/model.hpp"
-#include "dbus/names.hpp"
-#include "dbus/records.hpp"
-#include "dbus/wire.hpp"
-
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +8,13 @@
 #include <cstring>
 #include <map>
 #include <string>
+
+#include "dbus/announce.hpp"
+#include "dbus/calls.hpp"
+#include "dbus/model.hpp"
+#include "dbus/names.hpp"
+#include "dbus/records.hpp"
+#include "dbus/wire.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

@@ -2,9 +2,9 @@
 // The objects as sd-bus sees them: one table an interface, which a test holds against the XML.
 #pragma once
 
-#include "dbus/sd.hpp"
-
 #include <vector>
+
+#include "dbus/sd.hpp"
 
 namespace gpuhealth::dbus {
 

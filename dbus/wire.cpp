@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/wire.hpp"
 
+#include <systemd/sd-bus.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include <systemd/sd-bus.h>
 
 namespace gpuhealth::dbus {
 namespace {

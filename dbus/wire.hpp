@@ -3,11 +3,11 @@
 // once.
 #pragma once
 
-#include "core/clock.hpp"
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "core/clock.hpp"
 
 struct sd_bus_message;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as libdrm's table of names: what comes out can be shown, and our own rows are always there.
-#include "telemetry/asic.hpp"
-
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+
+#include "telemetry/asic.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as each kind of metrics file: no read outside them, and the sampler's view says what the decoder says.
-#include "telemetry/gpu_metrics.hpp"
-#include "telemetry/gpu_metrics_table.hpp"
-#include "telemetry/metrics_units.hpp"
-#include "telemetry/throttle_map.hpp"
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+
+#include "telemetry/gpu_metrics.hpp"
+#include "telemetry/gpu_metrics_table.hpp"
+#include "telemetry/metrics_units.hpp"
+#include "telemetry/throttle_map.hpp"
 
 namespace {
 

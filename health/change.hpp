@@ -2,9 +2,9 @@
 // What the engine reports: one step in the life of one condition.
 #pragma once
 
-#include "core/condition.hpp"
-
 #include <cstdint>
+
+#include "core/condition.hpp"
 
 namespace gpuhealth::health {
 

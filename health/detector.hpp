@@ -3,16 +3,16 @@
 // table in detectors.cpp names them all. A detector object belongs to one device and keeps what it must remember of it.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "core/condition.hpp"
 #include "core/device.hpp"
 #include "core/sample.hpp"
 #include "health/load.hpp"
 #include "health/thresholds.hpp"
-
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace gpuhealth::health {
 

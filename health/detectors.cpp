@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of detectors. gpu-missing and source-stuck are not here: they are told to the engine, not seen in
 // samples.
+#include <array>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
-
-#include <array>
 
 namespace gpuhealth::health {
 namespace {

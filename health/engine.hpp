@@ -3,6 +3,11 @@
 // life cycle. Pure: time comes with the sample, nothing is read, nothing is written.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
@@ -10,11 +15,6 @@
 #include "core/sample.hpp"
 #include "health/change.hpp"
 #include "health/thresholds.hpp"
-
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace gpuhealth::health {
 

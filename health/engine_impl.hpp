@@ -2,11 +2,6 @@
 // What the engine keeps of each device. Private to engine.cpp and inventory.cpp.
 #pragma once
 
-#include "health/detector.hpp"
-#include "health/engine.hpp"
-#include "health/life.hpp"
-#include "health/load.hpp"
-
 #include <array>
 #include <cstddef>
 #include <map>
@@ -14,6 +9,11 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "health/detector.hpp"
+#include "health/engine.hpp"
+#include "health/life.hpp"
+#include "health/load.hpp"
 
 namespace gpuhealth::health {
 

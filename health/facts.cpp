@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/facts.hpp"
 
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace gpuhealth::health {
 namespace {

@@ -2,13 +2,13 @@
 // Small facts that several detectors share, and how numbers are written for people.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
 #include "core/sample.hpp"
-
-#include <optional>
-#include <string>
 
 namespace gpuhealth::health {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told rather than measured: devices that are there, gone, or do not answer.
-#include "health/engine_impl.hpp"
-#include "health/facts.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
+#include "health/engine_impl.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {

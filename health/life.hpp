@@ -2,16 +2,16 @@
 // The life cycle of one condition of one device (drawn in docs/conditions.md). All durations are steady time.
 #pragma once
 
-#include "core/clock.hpp"
-#include "core/condition.hpp"
-#include "health/change.hpp"
-#include "health/detector.hpp"
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/clock.hpp"
+#include "core/condition.hpp"
+#include "health/change.hpp"
+#include "health/detector.hpp"
 
 namespace gpuhealth::health {
 

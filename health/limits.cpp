@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/limits.hpp"
 
-#include "health/facts.hpp"
-
 #include <algorithm>
 #include <array>
+
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {

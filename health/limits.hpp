@@ -2,13 +2,13 @@
 // A temperature beside the limits that the card states for the same sensor (hwmon temp*_crit, temp*_emergency).
 #pragma once
 
-#include "core/sample.hpp"
-#include "core/throttle.hpp"
-#include "health/thresholds.hpp"
-
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "core/sample.hpp"
+#include "core/throttle.hpp"
+#include "health/thresholds.hpp"
 
 namespace gpuhealth::health {
 

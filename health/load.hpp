@@ -3,12 +3,12 @@
 // (drm/amd 1932, 3482; MangoHud 329; lilbee 675), so load needs a second sign.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "core/device.hpp"
 #include "core/sample.hpp"
 #include "health/thresholds.hpp"
-
-#include <optional>
-#include <string>
 
 namespace gpuhealth::health {
 

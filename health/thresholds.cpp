@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/thresholds.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace gpuhealth::health {
 namespace {

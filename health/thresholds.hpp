@@ -2,10 +2,10 @@
 // The numbers that detectors decide by; one table of defaults with a source each (thresholds.def).
 #pragma once
 
-#include "core/error.hpp"
-
 #include <span>
 #include <string_view>
+
+#include "core/error.hpp"
 
 namespace gpuhealth::health {
 

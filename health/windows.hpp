@@ -2,11 +2,11 @@
 // Sliding windows over steady time, for detectors that judge a share or a count rather than one look.
 #pragma once
 
-#include "core/clock.hpp"
-
 #include <cstdint>
 #include <deque>
 #include <optional>
+
+#include "core/clock.hpp"
 
 namespace gpuhealth::health {
 

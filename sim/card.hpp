@@ -4,12 +4,12 @@
 // a real card.
 #pragma once
 
-#include "core/pci.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/pci.hpp"
 
 namespace gpuhealth::sim {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/device_files.hpp"
 
-#include "sim/metrics_table.hpp"
-#include "sim/pci_files.hpp"
-#include "sim/pm_files.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include "sim/metrics_table.hpp"
+#include "sim/pci_files.hpp"
+#include "sim/pm_files.hpp"
 
 namespace gpuhealth::sim {
 namespace {

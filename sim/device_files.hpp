@@ -3,10 +3,10 @@
 // Paths are relative to the function's folder; "hwmon/" stands for its hwmon/hwmonN/.
 #pragma once
 
-#include "sim/card.hpp"
-
 #include <string>
 #include <vector>
+
+#include "sim/card.hpp"
 
 namespace gpuhealth::sim {
 

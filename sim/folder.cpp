@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/folder.hpp"
 
-#include "core/fd.hpp"
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <fcntl.h>
 #include <system_error>
-#include <unistd.h>
+
+#include "core/fd.hpp"
 
 namespace gpuhealth::sim {
 namespace fs = std::filesystem;

@@ -2,10 +2,10 @@
 // Writes files and relative links below one folder; keeps the first error, so that a long list needs one check.
 #pragma once
 
-#include "core/error.hpp"
-
 #include <filesystem>
 #include <string_view>
+
+#include "core/error.hpp"
 
 namespace gpuhealth::sim {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/kfd.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <string>
 #include <system_error>
-
-#include <fmt/format.h>
 
 namespace gpuhealth::sim {
 namespace fs = std::filesystem;

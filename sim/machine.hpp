@@ -2,10 +2,10 @@
 // Ready-made machines of synthetic cards, and a little life for them.
 #pragma once
 
-#include "sim/card.hpp"
-
 #include <cstdint>
 #include <vector>
+
+#include "sim/card.hpp"
 
 namespace gpuhealth::sim {
 

@@ -2,10 +2,10 @@
 // The gpu_metrics file of a synthetic card, written field by field in the order of kgd_pp_interface.h (kernel 6.12).
 #pragma once
 
-#include "sim/card.hpp"
-
 #include <cstdint>
 #include <string>
+
+#include "sim/card.hpp"
 
 namespace gpuhealth::sim {
 

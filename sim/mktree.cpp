@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuhealth-mktree: writes the /sys and /proc of a synthetic machine below a folder.
-#include "sim/machine.hpp"
-#include "sim/tree.hpp"
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
@@ -10,8 +9,10 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "sim/machine.hpp"
+#include "sim/tree.hpp"
 
 namespace {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/pci_files.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numeric>
 #include <span>
-
-#include <fmt/format.h>
 
 namespace gpuhealth::sim {
 namespace {

@@ -2,13 +2,13 @@
 // What the PCI core prints for one function: ids, link, AER counters (drivers/pci/pci-sysfs.c, pcie/aer.c).
 #pragma once
 
-#include "sim/card.hpp"
-#include "sim/device_files.hpp"
-
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/card.hpp"
+#include "sim/device_files.hpp"
 
 namespace gpuhealth::sim {
 

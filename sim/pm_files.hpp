@@ -2,10 +2,10 @@
 // What amdgpu's power management prints: hwmon, clock tables, RAS counters (amdgpu_pm.c, amdgpu_ras.c, kernel 6.12).
 #pragma once
 
+#include <vector>
+
 #include "sim/card.hpp"
 #include "sim/device_files.hpp"
-
-#include <vector>
 
 namespace gpuhealth::sim {
 

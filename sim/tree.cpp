@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/tree.hpp"
 
-#include "sim/device_files.hpp"
-#include "sim/folder.hpp"
-#include "sim/kfd.hpp"
+#include <fmt/format.h>
 
 #include <array>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include "sim/device_files.hpp"
+#include "sim/folder.hpp"
+#include "sim/kfd.hpp"
 
 namespace gpuhealth::sim {
 namespace fs = std::filesystem;

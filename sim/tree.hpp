@@ -3,13 +3,13 @@
 // inode when they change, so a reader that holds them open sees new values, as in the real sysfs.
 #pragma once
 
-#include "core/error.hpp"
-#include "sim/card.hpp"
-
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/error.hpp"
+#include "sim/card.hpp"
 
 namespace gpuhealth::sim {
 

@@ -3,6 +3,13 @@
 // Losing history is allowed and said; blocking or crashing because of it is not. The action ledger is not here.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
@@ -10,13 +17,6 @@
 #include "core/event.hpp"
 #include "core/reading.hpp"
 #include "core/sample.hpp"
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace gpuhealth::store {
 

@@ -2,16 +2,16 @@
 // What the files of this room share of a Database.
 #pragma once
 
-#include "store/database.hpp"
-#include "store/pending.hpp"
-#include "store/sqlite.hpp"
-
 #include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "store/database.hpp"
+#include "store/pending.hpp"
+#include "store/sqlite.hpp"
 
 namespace gpuhealth::store {
 

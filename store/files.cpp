@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/files.hpp"
 
-#include "core/fd.hpp"
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <string_view>
-#include <sys/stat.h>
 #include <vector>
+
+#include "core/fd.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -2,10 +2,10 @@
 // The database's files on disk: made with the right modes, set aside when damaged, measured.
 #pragma once
 
-#include "core/error.hpp"
-
 #include <cstdint>
 #include <string>
+
+#include "core/error.hpp"
 
 namespace gpuhealth::store {
 

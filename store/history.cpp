@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/database_impl.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
+
+#include "store/database_impl.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ageing and the size cap. Both move the oldest buckets of a level into the next one, and drop those of the last.
-#include "store/database_impl.hpp"
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 
-#include <sqlite3.h>
+#include "store/database_impl.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/database_impl.hpp"
-#include "store/files.hpp"
-#include "store/schema.hpp"
+#include <sqlite3.h>
 
 #include <utility>
 
-#include <sqlite3.h>
+#include "store/database_impl.hpp"
+#include "store/files.hpp"
+#include "store/schema.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -3,13 +3,13 @@
 // values, so that merged buckets are exact.
 #pragma once
 
-#include "core/clock.hpp"
-#include "core/reading.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
+
+#include "core/clock.hpp"
+#include "core/reading.hpp"
 
 namespace gpuhealth::store {
 

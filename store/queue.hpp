@@ -2,8 +2,6 @@
 // What waits for the worker: bounded, and choosy about what is lost. Not locked; the worker's mutex guards it.
 #pragma once
 
-#include "store/database.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -11,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <variant>
+
+#include "store/database.hpp"
 
 namespace gpuhealth::store {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events, conditions and devices: rows as they are, written one by one.
-#include "store/database_impl.hpp"
-
 #include <optional>
 #include <utility>
+
+#include "store/database_impl.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/database_impl.hpp"
-
 #include <cmath>
 #include <vector>
+
+#include "store/database_impl.hpp"
 
 namespace gpuhealth::store {
 namespace {

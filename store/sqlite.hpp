@@ -3,13 +3,13 @@
 // whose first failure stays, and a transaction that rolls back unless committed.
 #pragma once
 
-#include "core/error.hpp"
-
 #include <concepts>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include "core/error.hpp"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/worker.hpp"
 
-#include "store/queue.hpp"
-#include "store/sqlite.hpp"
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +10,11 @@
 #include <csignal>
 #include <mutex>
 #include <optional>
-#include <pthread.h>
 #include <thread>
 #include <utility>
+
+#include "store/queue.hpp"
+#include "store/sqlite.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -4,14 +4,14 @@
 // or the database fails, work is dropped, counted and reported, and the worker goes on.
 #pragma once
 
-#include "store/database.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "store/database.hpp"
 
 namespace gpuhealth::store {
 

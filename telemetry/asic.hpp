@@ -3,13 +3,13 @@
 // own rows for newer parts; honest when one id serves several products.
 #pragma once
 
-#include "core/device.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/device.hpp"
 
 namespace gpuhealth::telemetry {
 

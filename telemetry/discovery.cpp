@@ -13,7 +13,7 @@ namespace gpuhealth::telemetry {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint32_t kClassDisplay = 0x03;      // PCI base classes (pci_ids.h)
+constexpr std::uint32_t kClassDisplay = 0x03;  // PCI base classes (pci_ids.h)
 constexpr std::uint32_t kClassAccelerator = 0x12;
 constexpr std::uint16_t kVendorAmd = 0x1002;
 

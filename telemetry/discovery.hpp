@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which AMD GPUs this machine has: PCI display and processing-accelerator functions of vendor 1002, whatever driver they
-// have; never by counting DRM cards (partitions of MI300 are cards of their own). Reads files that never wake a GPU.
+// Which AMD GPUs this machine has: PCI display and processing-accelerator functions of vendor 1002, whatever driver
+// they have; never by counting DRM cards (partitions of MI300 are cards of their own). Reads files that never wake a
+// GPU.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which DRM nodes a GPU has at this moment, from libdrm's drmGetDevices2 (it opens no node, so it wakes nothing), or from the
-// tree itself when that is not this machine's.
+// Which DRM nodes a GPU has at this moment, from libdrm's drmGetDevices2 (it opens no node, so it wakes nothing), or
+// from the tree itself when that is not this machine's.
 #pragma once
 
 #include <string>

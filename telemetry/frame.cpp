@@ -133,7 +133,9 @@ void put_device(Out& out, const DeviceInfo& d) {
   out.put<std::int32_t>(d.revision ? *d.revision : -1);
   out.put(d.pci_class);
   out.put(static_cast<std::uint8_t>(d.family));
-  for (const auto* s : {&d.driver, &d.unique_id, &d.serial, &d.vbios_version, &d.vram_vendor, &d.name, &d.gfx, &d.render_node, &d.card_node}) out.text(*s);
+  for (const auto* s : {&d.driver, &d.unique_id, &d.serial, &d.vbios_version, &d.vram_vendor, &d.name, &d.gfx,
+                        &d.render_node, &d.card_node})
+    out.text(*s);
   out.texts(d.other_names);
   out.put(static_cast<std::uint32_t>(d.firmware.size()));
   for (const auto& [block, version] : d.firmware) {
@@ -152,8 +154,11 @@ DeviceInfo get_device(In& in) {
   if (const auto v = in.get<std::int32_t>(); v >= 0) d.revision = static_cast<std::uint8_t>(v);
   d.pci_class = in.get<std::uint32_t>();
   const auto family = in.get<std::uint8_t>();
-  d.family = family <= static_cast<std::uint8_t>(AsicFamily::ApuRdna3) ? static_cast<AsicFamily>(family) : AsicFamily::Unknown;
-  for (auto* s : {&d.driver, &d.unique_id, &d.serial, &d.vbios_version, &d.vram_vendor, &d.name, &d.gfx, &d.render_node, &d.card_node}) *s = in.text();
+  d.family =
+      family <= static_cast<std::uint8_t>(AsicFamily::ApuRdna3) ? static_cast<AsicFamily>(family) : AsicFamily::Unknown;
+  for (auto* s : {&d.driver, &d.unique_id, &d.serial, &d.vbios_version, &d.vram_vendor, &d.name, &d.gfx, &d.render_node,
+                  &d.card_node})
+    *s = in.text();
   d.other_names = in.texts();
   const auto parts = in.count();
   for (std::uint32_t i = 0; i < parts; ++i) {
@@ -183,7 +188,8 @@ std::optional<SampleFrame> get_sample(std::uint64_t tick, In in) {
   frame.present = in.get<std::uint8_t>() != 0;
   auto& s = frame.sample;
   const auto power = in.get<std::uint8_t>();
-  s.power = power <= static_cast<std::uint8_t>(PowerState::Unknown) ? static_cast<PowerState>(power) : PowerState::Unknown;
+  s.power =
+      power <= static_cast<std::uint8_t>(PowerState::Unknown) ? static_cast<PowerState>(power) : PowerState::Unknown;
   s.throttle_known = in.get<std::uint8_t>() != 0;
   s.throttle = ThrottleSet(in.get<std::uint64_t>());
   s.throttle_gated = ThrottleSet(in.get<std::uint64_t>());
@@ -195,7 +201,8 @@ std::optional<SampleFrame> get_sample(std::uint64_t tick, In in) {
     const auto w = in.get<WireReading>();
     const auto id = static_cast<ReadingId>(w.id);
     const bool rising = s.readings.empty() || s.readings.back().id < id;
-    if (find_reading(id) == nullptr || w.status > static_cast<std::uint8_t>(ReadingStatus::Implausible) || !rising) return std::nullopt;
+    if (find_reading(id) == nullptr || w.status > static_cast<std::uint8_t>(ReadingStatus::Implausible) || !rising)
+      return std::nullopt;
     s.readings.push_back({id, static_cast<ReadingStatus>(w.status), w.sys_errno, w.value});
   }
   if (!in.whole()) return std::nullopt;
@@ -218,7 +225,8 @@ Result<std::optional<Request>> take_request(std::vector<std::uint8_t>& bytes) {
   const auto header = in.get<Header>();
   const bool known = header.kind == static_cast<std::uint16_t>(RequestKind::Discover) ||
                      header.kind == static_cast<std::uint16_t>(RequestKind::Sample);
-  if (header.magic != kMagic || !known || header.size > kMaxListed * sizeof(std::uint64_t) || header.size % sizeof(std::uint64_t) != 0)
+  if (header.magic != kMagic || !known || header.size > kMaxListed * sizeof(std::uint64_t) ||
+      header.size % sizeof(std::uint64_t) != 0)
     return fail(ErrorCode::InvalidInput, "request: not what gpuhealthd sends");
   if (bytes.size() < sizeof(Header) + header.size) return std::nullopt;
   Request request;
@@ -256,7 +264,8 @@ void append_frame(std::vector<std::uint8_t>& bytes, const SampleFrame& frame) {
     out.text(s.power_profile);
     out.put(static_cast<std::uint32_t>(s.readings.size()));
     for (const auto& r : s.readings)
-      out.put(WireReading{static_cast<std::uint16_t>(r.id), static_cast<std::uint8_t>(r.status), 0, r.sys_errno, 0, r.value});
+      out.put(WireReading{static_cast<std::uint16_t>(r.id), static_cast<std::uint8_t>(r.status), 0, r.sys_errno, 0,
+                          r.value});
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes between gpuhealthd and a reader: requests on its standard input, frames on its standard output. Both are this
-// machine's own programs of one build, so that numbers are native; the daemon still trusts no length and no number.
+// What goes between gpuhealthd and a reader: requests on its standard input, frames on its standard output. Both are
+// this machine's own programs of one build, so that numbers are native; the daemon still trusts no length and no
+// number.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/gpu_metrics.hpp"
 
-#include "telemetry/gpu_metrics_frame.hpp"
-
 #include <algorithm>
 #include <array>
+
+#include "telemetry/gpu_metrics_frame.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {

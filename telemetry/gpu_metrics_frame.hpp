@@ -3,12 +3,12 @@
 // attribute stream. Private to the room.
 #pragma once
 
-#include "telemetry/gpu_metrics_table.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+
+#include "telemetry/gpu_metrics_table.hpp"
 
 namespace gpuhealth::telemetry {
 

@@ -3,8 +3,6 @@
 // tests and the fuzz target.
 #pragma once
 
-#include "telemetry/gpu_metrics.hpp"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "telemetry/gpu_metrics.hpp"
 
 namespace gpuhealth::telemetry {
 

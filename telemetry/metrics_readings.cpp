@@ -39,9 +39,9 @@ constexpr std::array kRows = std::to_array<MetricsReadingRow>({
 });
 
 // The first counts all samples; the others those in which that limiter was active.
-constexpr std::array kResidency = {MetricsKey::AccumulationCounter,   MetricsKey::ProchotResidencyAcc,
-                                   MetricsKey::PptResidencyAcc,       MetricsKey::SocketThmResidencyAcc,
-                                   MetricsKey::VrThmResidencyAcc,     MetricsKey::HbmThmResidencyAcc};
+constexpr std::array kResidency = {MetricsKey::AccumulationCounter, MetricsKey::ProchotResidencyAcc,
+                                   MetricsKey::PptResidencyAcc,     MetricsKey::SocketThmResidencyAcc,
+                                   MetricsKey::VrThmResidencyAcc,   MetricsKey::HbmThmResidencyAcc};
 constexpr std::array kShareIds = {ReadingId::ThrottleProchotShare, ReadingId::ThrottlePowerShare,
                                   ReadingId::ThrottleSocketThermalShare, ReadingId::ThrottleVrThermalShare,
                                   ReadingId::ThrottleHbmThermalShare};
@@ -55,9 +55,10 @@ std::span<const MetricsReadingRow> metrics_reading_table() {
 std::optional<double> metrics_reading(const MetricsView& view, const MetricsReadingRow& row, AsicFamily family) {
   const auto raw = view.raw(row.key);
   if (!raw) return std::nullopt;
-  const auto value = row.key == MetricsKey::PcieLinkSpeed
-                         ? link_speed_gts(*raw, family)
-                         : std::optional(static_cast<double>(*raw) * metrics_scale(row.key, view.format(), view.content(), family));
+  const auto value =
+      row.key == MetricsKey::PcieLinkSpeed
+          ? link_speed_gts(*raw, family)
+          : std::optional(static_cast<double>(*raw) * metrics_scale(row.key, view.format(), view.content(), family));
   if (!value || *value < row.low || *value > row.high) return std::nullopt;
   return value;
 }

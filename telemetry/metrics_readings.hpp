@@ -15,7 +15,7 @@ namespace gpuhealth::telemetry {
 struct MetricsReadingRow {
   ReadingId id;
   MetricsKey key;
-  double low;   // outside low..high the table holds no value of this part (drivers write 0 for "none" in places)
+  double low;  // outside low..high the table holds no value of this part (drivers write 0 for "none" in places)
   double high;
 };
 // Several rows may name a reading; the first that has a value gives it.

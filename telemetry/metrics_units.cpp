@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/metrics_units.hpp"
 
-#include "telemetry/quirks.hpp"
-
 #include <array>
+
+#include "telemetry/quirks.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {

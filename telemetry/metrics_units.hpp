@@ -2,11 +2,11 @@
 // From the units of a metrics table to the house's: °C, W, MHz, %, mV, rpm, GT/s. The decoder itself keeps raw values.
 #pragma once
 
-#include "core/device.hpp"
-#include "telemetry/gpu_metrics.hpp"
-
 #include <cstdint>
 #include <optional>
+
+#include "core/device.hpp"
+#include "telemetry/gpu_metrics.hpp"
 
 namespace gpuhealth::telemetry {
 

@@ -51,7 +51,8 @@ std::optional<double> take_decimal(std::string_view& text) {
 bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   if (text.size() < prefix.size()) return false;
   for (std::size_t i = 0; i < prefix.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[i])) != std::tolower(static_cast<unsigned char>(prefix[i]))) return false;
+    if (std::tolower(static_cast<unsigned char>(text[i])) != std::tolower(static_cast<unsigned char>(prefix[i])))
+      return false;
   }
   return true;
 }
@@ -183,8 +184,8 @@ std::optional<RasCounts> parse_ras_counts(std::string_view text) {
   return out;
 }
 
-// Rows or columns, depending on the ASIC: " 0 BOOTUP_DEFAULT*:", "  1 3D_FULL_SCREEN *:  0", "4 VR            * 5 COMPUTE".
-// The profile in force is always the word before the star, and its number stands before that word.
+// Rows or columns, depending on the ASIC: " 0 BOOTUP_DEFAULT*:", "  1 3D_FULL_SCREEN *:  0", "4 VR            * 5
+// COMPUTE". The profile in force is always the word before the star, and its number stands before that word.
 std::optional<std::string> parse_power_profile(std::string_view text) {
   std::optional<std::string> name;
   for_lines(text, [&](std::string_view line) {

@@ -3,11 +3,11 @@
 // (quirks.def; docs/gpu-metrics.md is checked against it).
 #pragma once
 
-#include "core/device.hpp"
-
 #include <cstdint>
 #include <span>
 #include <string_view>
+
+#include "core/device.hpp"
 
 namespace gpuhealth::telemetry {
 

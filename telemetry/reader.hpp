@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of gpuhealth-reader: answers requests with samples until its input ends. It may hang in a read at any time; the one
-// who watches `progress` sees where.
+// The body of gpuhealth-reader: answers requests with samples until its input ends. It may hang in a read at any time;
+// the one who watches `progress` sees where.
 #pragma once
 
 #include <cstdint>

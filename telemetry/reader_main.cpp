@@ -20,9 +20,11 @@ namespace {
 constexpr int kProgressFd = 3;
 
 gpuhealth::telemetry::Progress* map_progress() {
-  struct stat info {};
-  if (fstat(kProgressFd, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(gpuhealth::telemetry::Progress)) return nullptr;
-  void* memory = mmap(nullptr, sizeof(gpuhealth::telemetry::Progress), PROT_READ | PROT_WRITE, MAP_SHARED, kProgressFd, 0);
+  struct stat info{};
+  if (fstat(kProgressFd, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(gpuhealth::telemetry::Progress))
+    return nullptr;
+  void* memory =
+      mmap(nullptr, sizeof(gpuhealth::telemetry::Progress), PROT_READ | PROT_WRITE, MAP_SHARED, kProgressFd, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<gpuhealth::telemetry::Progress*>(memory);
 }
 
@@ -40,7 +42,9 @@ int main(int argc, char** argv) {
       sysroot = argv[++i];
       continue;
     }
-    std::fprintf(stderr, "gpuhealth-reader: %s: expected --sysroot DIR; gpuhealthd starts this program, see gpuhealthd(8)\n", argv[i]);
+    std::fprintf(stderr,
+                 "gpuhealth-reader: %s: expected --sysroot DIR; gpuhealthd starts this program, see gpuhealthd(8)\n",
+                 argv[i]);
     return static_cast<int>(ExitCode::Usage);
   }
   // It must not outlive the daemon; a stuck one dies as soon as its read returns.

@@ -47,7 +47,8 @@ struct ReaderPool::Impl : std::enable_shared_from_this<Impl> {
   };
   using GroupPtr = std::shared_ptr<Group>;  // timers in flight hold it weakly
 
-  Impl(boost::asio::io_context& context, Options o, Handlers h) : io(context), options(std::move(o)), handlers(std::move(h)), restart(context) {}
+  Impl(boost::asio::io_context& context, Options o, Handlers h)
+      : io(context), options(std::move(o)), handlers(std::move(h)), restart(context) {}
 
   boost::asio::io_context& io;
   Options options;
@@ -55,7 +56,7 @@ struct ReaderPool::Impl : std::enable_shared_from_this<Impl> {
   std::vector<GroupPtr> groups;
   std::map<std::uint64_t, Stuck> stuck;
   std::uint64_t tick = 0;
-  bool slow = false;            // of the tick that runs
+  bool slow = false;  // of the tick that runs
   bool wants_discovery = false;
   Time last_trouble{};
   steady_timer restart;
@@ -156,7 +157,8 @@ void ReaderPool::Impl::check(const GroupPtr& group) {
   }
   const auto where = group->process->where();
   if (now - group->moved < options.deadline) {
-    if (where.device != Progress::kNoDevice && !group->discovers && now - group->moved >= options.patience) split_off(group, where.device);
+    if (where.device != Progress::kNoDevice && !group->discovers && now - group->moved >= options.patience)
+      split_off(group, where.device);
     arm(group);
     return;
   }
@@ -234,7 +236,8 @@ void ReaderPool::Impl::ended(const GroupPtr& group, const std::string& how) {
   const auto where = group->process ? group->process->where() : ReaderProcess::Where{0, Progress::kNoDevice, {}};
   const bool ours = std::ranges::find(group->devices, where.device) != group->devices.end();
   if (ours) {
-    handlers.log(Severity::Warning, "gpuhealth-reader " + how + " while reading " + where.file + " of " + to_string(unpack(where.device)));
+    handlers.log(Severity::Warning,
+                 "gpuhealth-reader " + how + " while reading " + where.file + " of " + to_string(unpack(where.device)));
     mark_stuck(group, where.device, where.file + " (it ended the reader)");
     return;
   }
@@ -356,8 +359,10 @@ void ReaderPool::sample(bool slow) {
 }
 
 std::size_t ReaderPool::processes() const {
-  auto n = static_cast<std::size_t>(std::ranges::count_if(impl_->groups, [](const auto& g) { return g->process != nullptr; }));
-  n += static_cast<std::size_t>(std::ranges::count_if(impl_->stuck, [](const auto& s) { return s.second.left_behind != nullptr; }));
+  auto n = static_cast<std::size_t>(
+      std::ranges::count_if(impl_->groups, [](const auto& g) { return g->process != nullptr; }));
+  n += static_cast<std::size_t>(
+      std::ranges::count_if(impl_->stuck, [](const auto& s) { return s.second.left_behind != nullptr; }));
   return n;
 }
 

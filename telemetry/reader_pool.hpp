@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers as the daemon uses them: one process reads all devices; when a read is late, new ones read the other devices at
-// once; when it does not return, its device is stuck and its process left behind. A stuck device is tried again when that
-// process has gone. docs/readers.md draws the states.
+// Readers as the daemon uses them: one process reads all devices; when a read is late, new ones read the other devices
+// at once; when it does not return, its device is stuck and its process left behind. A stuck device is tried again when
+// that process has gone. docs/readers.md draws the states.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,11 @@ namespace gpuhealth::telemetry {
 class ReaderPool {
  public:
   struct Options {
-    std::string program;  // path of gpuhealth-reader
-    std::string sysroot;  // empty: this machine
-    std::chrono::milliseconds patience{250};   // a single file that takes longer no longer holds up other devices
-    std::chrono::milliseconds deadline{3000};  // a single file that takes longer is stuck; slow firmware answers within 2 s
+    std::string program;                      // path of gpuhealth-reader
+    std::string sysroot;                      // empty: this machine
+    std::chrono::milliseconds patience{250};  // a single file that takes longer no longer holds up other devices
+    std::chrono::milliseconds deadline{
+        3000};  // a single file that takes longer is stuck; slow firmware answers within 2 s
     std::chrono::milliseconds first_retry{5000};
     std::chrono::milliseconds last_retry{300000};
     std::chrono::milliseconds calm{60000};  // after this long without trouble one process reads all again

@@ -168,8 +168,8 @@ void ReaderProcess::Impl::wait_for_death() {
   });
 }
 
-Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_context& io, const std::string& program, const std::string& sysroot,
-                                                            Handlers handlers) {
+Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_context& io, const std::string& program,
+                                                            const std::string& sysroot, Handlers handlers) {
   auto requests = make_pipe();
   auto frames = make_pipe();
   auto progress = share_progress();

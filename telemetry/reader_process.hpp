@@ -24,8 +24,8 @@ class ReaderProcess {
     std::function<void(Frame)> frame;
     std::function<void(std::string)> ended;  // it died, its output ended or made no sense; in words
   };
-  static Result<std::unique_ptr<ReaderProcess>> start(boost::asio::io_context& io, const std::string& program, const std::string& sysroot,
-                                                      Handlers handlers);
+  static Result<std::unique_ptr<ReaderProcess>> start(boost::asio::io_context& io, const std::string& program,
+                                                      const std::string& sysroot, Handlers handlers);
   ~ReaderProcess();  // kills, does not wait
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;

@@ -12,8 +12,9 @@ struct FailedRead {
   bool suspended = false;  // runtime_status says so, read again after the failure
 };
 
-// EPERM and EBUSY mean asleep or in reset, never permission; EOPNOTSUPP after success means that the management firmware is
-// dead (the driver's sensor wrapper turns every failure into it), before any success that the part lacks it.
+// EPERM and EBUSY mean asleep or in reset, never permission; EOPNOTSUPP after success means that the management
+// firmware is dead (the driver's sensor wrapper turns every failure into it), before any success that the part lacks
+// it.
 ReadingStatus status_of_failure(const FailedRead& failed);
 
 // A read that succeeded and held nothing. `table`: an empty table says that the part has no levels.

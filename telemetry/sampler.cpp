@@ -232,7 +232,8 @@ void Sampler::Impl::open_source(const SourceRow& row, const std::string& hwmon) 
   if (opened) source.fd = std::move(*opened);
   if (row.parse == SourceParse::Aer) {
     for (std::size_t i = 1; i < chain.aer_sources.size(); ++i) {
-      if (auto port = open_if_there(chain.aer_sources[i] + "/" + std::string(row.file))) source.other_ports.push_back(std::move(port));
+      if (auto port = open_if_there(chain.aer_sources[i] + "/" + std::string(row.file)))
+        source.other_ports.push_back(std::move(port));
     }
   }
   if (!opened && opened.error().code == ErrorCode::NotFound && source.other_ports.empty()) return;
@@ -251,7 +252,8 @@ void Sampler::Impl::open_ras() {
     if (!opened) continue;
     source.fd = std::move(*opened);
     source.slow = true;
-    for (std::size_t kind = 0; kind < 3; ++kind) claim(source, kind, ras_reading(block, static_cast<RasKind>(kind)), opened);
+    for (std::size_t kind = 0; kind < 3; ++kind)
+      claim(source, kind, ras_reading(block, static_cast<RasKind>(kind)), opened);
     sources.push_back(std::move(source));
   }
 }
@@ -275,8 +277,8 @@ bool Sampler::Impl::held(SteadyTime now) const {
   return now < hold_until;
 }
 
-// Up to 6.12 each read re-arms the autosuspend timer, so that a steady poll keeps an idle GPU awake for ever. An idle one
-// that may sleep is therefore left alone for a little longer than that timer.
+// Up to 6.12 each read re-arms the autosuspend timer, so that a steady poll keeps an idle GPU awake for ever. An idle
+// one that may sleep is therefore left alone for a little longer than that timer.
 void Sampler::Impl::hold_if_idle(SteadyTime now) {
   hold_until = {};
   if (!reading_keeps_awake || autosuspend == Duration{} || !control) return;
@@ -303,7 +305,8 @@ void Sampler::Impl::set_value(Slot& s, const SourceRow* row, std::optional<doubl
 void Sampler::Impl::set_failed(Slot& s, int sys_errno) {
   const bool asleep_or_reset = sys_errno == EPERM || sys_errno == EBUSY;
   if (asleep_or_reset) power = read_power();
-  const auto status = status_of_failure({sys_errno, s.worked, power != PowerState::Active && power != PowerState::Unknown});
+  const auto status =
+      status_of_failure({sys_errno, s.worked, power != PowerState::Active && power != PowerState::Unknown});
   s.reading = {s.reading.id, status, static_cast<std::int16_t>(sys_errno), 0};
 }
 
@@ -338,7 +341,8 @@ void Sampler::Impl::read_source(Source& source) {
       set_failed(s, got.sys_errno);
     } else if (empty) {
       const auto status = status_of_empty(s.worked, table);
-      s.reading = {s.reading.id, status, static_cast<std::int16_t>(status == ReadingStatus::Unreadable ? ENODATA : 0), 0};
+      s.reading = {s.reading.id, status, static_cast<std::int16_t>(status == ReadingStatus::Unreadable ? ENODATA : 0),
+                   0};
     } else if (source.row == nullptr) {  // "Query currently inaccessible"
       s.reading = {s.reading.id, ReadingStatus::Unreadable, EAGAIN, 0};
     } else {
@@ -358,7 +362,8 @@ void Sampler::Impl::read_metrics() {
   metrics_size = 0;
   metrics_errno = 0;
   if (!metrics_file) return;
-  const auto got = read(metrics_file, "gpu_metrics", {reinterpret_cast<char*>(metrics_buffer.data()), metrics_buffer.size()});
+  const auto got =
+      read(metrics_file, "gpu_metrics", {reinterpret_cast<char*>(metrics_buffer.data()), metrics_buffer.size()});
   metrics_errno = got.sys_errno;
   metrics_size = got.text.size();
 }
@@ -385,7 +390,8 @@ void Sampler::Impl::apply_metrics() {
       s.worked = true;
     }
   }
-  for (const auto& share : residency.update(view)) slot(share.id).reading = {share.id, ReadingStatus::Valid, 0, share.percent};
+  for (const auto& share : residency.update(view))
+    slot(share.id).reading = {share.id, ReadingStatus::Valid, 0, share.percent};
   decode_reasons(view);
 }
 
@@ -428,7 +434,8 @@ void Sampler::Impl::read_link_maxima() {
     const auto port_speed = parse_link_speed(read_text_or_empty(port + "/max_link_speed"));
     const auto port_width = parse_integer(read_text_or_empty(port + "/max_link_width"));
     if (port_speed) speed = std::min(speed.value_or(*port_speed), *port_speed);
-    if (port_width && *port_width >= 1 && *port_width <= 32) width = std::min(width.value_or(32), static_cast<double>(*port_width));
+    if (port_width && *port_width >= 1 && *port_width <= 32)
+      width = std::min(width.value_or(32), static_cast<double>(*port_width));
   }
   set_value(slot(ReadingId::PcieSpeedMax), nullptr, speed);
   set_value(slot(ReadingId::PcieWidthMax), nullptr, width);
@@ -440,19 +447,22 @@ void Sampler::Impl::cross_check() {
   auto& memory = slot(ReadingId::TemperatureMemory).reading;
   const auto& edge = slot(ReadingId::TemperatureEdge).reading;
   // Boards without a memory sensor say exactly 0 (Navi 14 does).
-  if (memory.status == ReadingStatus::Valid && memory.value == 0 && edge.status == ReadingStatus::Valid && edge.value >= 10)
+  if (memory.status == ReadingStatus::Valid && memory.value == 0 && edge.status == ReadingStatus::Valid &&
+      edge.value >= 10)
     memory = {memory.id, ReadingStatus::Implausible, 0, 0};
   auto& used = slot(ReadingId::VramUsed).reading;
   const auto& total = slot(ReadingId::VramTotal).reading;
   if (used.status == ReadingStatus::Valid && total.status == ReadingStatus::Valid && used.value > total.value)
     used = {used.id, ReadingStatus::Implausible, 0, 0};
   auto& busy = slot(ReadingId::UtilizationGfx).reading;
-  if (busy.status == ReadingStatus::Valid && busy.value == 100 && quirk_applies(QuirkId::BusyConstant100, device.family))
+  if (busy.status == ReadingStatus::Valid && busy.value == 100 &&
+      quirk_applies(QuirkId::BusyConstant100, device.family))
     busy = {busy.id, ReadingStatus::Implausible, 0, 0};
   if (!quirk_applies(QuirkId::SecondaryDieZeroPower, device.family)) return;
   auto& cap = slot(ReadingId::PowerCap).reading;
   if (cap.status != ReadingStatus::Valid || cap.value != 0) return;
-  for (const auto id : {ReadingId::PowerAverage, ReadingId::PowerInput, ReadingId::PowerCap, ReadingId::PowerCapDefault, ReadingId::PowerCapMax}) {
+  for (const auto id : {ReadingId::PowerAverage, ReadingId::PowerInput, ReadingId::PowerCap, ReadingId::PowerCapDefault,
+                        ReadingId::PowerCapMax}) {
     auto& r = slot(id).reading;
     if (r.status == ReadingStatus::Valid && r.value == 0) r = {id, ReadingStatus::Unsupported, 0, 0};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples one GPU through kept descriptors: runtime_status first, then what its state allows (sources.def is the allow-list).
-// A file that is not there is `unsupported`; failures are told apart by errno, the GPU's state and whether it ever worked.
+// Samples one GPU through kept descriptors: runtime_status first, then what its state allows (sources.def is the
+// allow-list). A file that is not there is `unsupported`; failures are told apart by errno, the GPU's state and whether
+// it ever worked.
 #pragma once
 
 #include <array>
@@ -18,12 +19,12 @@
 
 namespace gpuhealth::telemetry {
 
-// Where the sampler is, for the one who watches it from another process through shared memory: which read has not returned.
-// Every field is an atomic of its own; a name read while it changes is garbled and harmless.
+// Where the sampler is, for the one who watches it from another process through shared memory: which read has not
+// returned. Every field is an atomic of its own; a name read while it changes is garbled and harmless.
 struct Progress {
   static constexpr std::uint64_t kNoDevice = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> step{0};             // grows with every file
-  std::atomic<std::uint64_t> device{kNoDevice};   // packed PCI address, see pack()
+  std::atomic<std::uint64_t> step{0};                // grows with every file
+  std::atomic<std::uint64_t> device{kNoDevice};      // packed PCI address, see pack()
   std::array<std::atomic<std::uint64_t>, 6> name{};  // the file's name, cut to 48 bytes
 
   void at(std::uint64_t packed_device, std::string_view file);

@@ -45,7 +45,8 @@ std::optional<std::string> resolve_label(std::string_view pattern, const std::st
   const std::string kind(pattern.substr(0, open));
   const std::string tail(pattern.substr(close + 1));
   for (int n = 0; n < 8; ++n) {
-    if (read_text_or_empty(hwmon + "/" + kind + std::to_string(n) + "_label") == label) return kind + std::to_string(n) + tail;
+    if (read_text_or_empty(hwmon + "/" + kind + std::to_string(n) + "_label") == label)
+      return kind + std::to_string(n) + tail;
   }
   for (const auto& row : kDefaults) {
     if (row.label != label) continue;
@@ -71,7 +72,8 @@ std::optional<LocatedFile> locate(const SourceRow& row, const std::string& devic
     if (hwmon_dir.empty()) return std::nullopt;
     const auto name = resolve_label(row.file.substr(hwmon_prefix.size()), hwmon_dir);
     if (!name) return std::nullopt;
-    return LocatedFile{hwmon_dir + "/" + *name, "hwmon/" + std::filesystem::path(hwmon_dir).filename().string() + "/" + *name};
+    return LocatedFile{hwmon_dir + "/" + *name,
+                       "hwmon/" + std::filesystem::path(hwmon_dir).filename().string() + "/" + *name};
   }
   if (row.file.starts_with(slot_prefix)) {
     const std::string name(row.file.substr(slot_prefix.size()));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/throttle_map.hpp"
 
-#include "telemetry/quirks.hpp"
-
 #include <algorithm>
 #include <span>
 #include <string_view>
+
+#include "telemetry/quirks.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -3,11 +3,11 @@
 // believed without a second sign.
 #pragma once
 
-#include "core/device.hpp"
-#include "core/throttle.hpp"
-
 #include <cstdint>
 #include <optional>
+
+#include "core/device.hpp"
+#include "core/throttle.hpp"
 
 namespace gpuhealth::telemetry {
 

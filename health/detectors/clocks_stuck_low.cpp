@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock stays at its lowest level although the GPU works, and nothing explains it: no heat, no limit, nobody who
 // set it so. The busy percentage must have a second sign beside it.
-#include "health/detector.hpp"
-#include "health/detectors/all.hpp"
-#include "health/facts.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
+
+#include "health/detector.hpp"
+#include "health/detectors/all.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {

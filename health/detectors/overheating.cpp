@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A temperature at the limit that the card itself states. A card that states no believable limit is not judged.
+#include <array>
+#include <optional>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
 #include "health/limits.hpp"
-
-#include <array>
-#include <optional>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slot link is narrower or slower than card and slot share, while the GPU works. An idle link drops to 2.5 GT/s, at
 // times to one lane, by design; at light load it may stay slow (MangoHud 885), so speed alone needs heavy load.
-#include "health/detector.hpp"
-#include "health/detectors/all.hpp"
-#include "health/facts.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
+
+#include "health/detector.hpp"
+#include "health/detectors/all.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::health {
 namespace {

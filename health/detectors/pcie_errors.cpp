@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the slot link: corrected ones and replays by their rate, uncorrected ones by their first occurrence.
 // The first count seen is the baseline: what was counted before nobody can date.
+#include <array>
+#include <optional>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
 #include "health/windows.hpp"
-
-#include <array>
-#include <optional>
 
 namespace gpuhealth::health {
 namespace {

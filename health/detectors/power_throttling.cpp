@@ -2,11 +2,11 @@
 // Held by a power limit that is lower than the card's default. A card at its default limit under load does what it was
 // designed to do. Where the driver takes the default from the firmware at its start (Navi 2x, MI), a limit lowered
 // before that looks like the default: then nothing is raised.
+#include <optional>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
-
-#include <optional>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The management firmware no longer answers: sensors of several kinds that worked before fail at once. Limits and
 // tables are kept by the driver and go on being readable, so they prove nothing.
+#include <algorithm>
+#include <array>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
-
-#include <algorithm>
-#include <array>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slowed by heat: throttle reasons (or, on MI300 and newer, the firmware's own residency shares) over a window of time.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
 #include "health/limits.hpp"
 #include "health/windows.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <optional>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lay in video memory before a suspend lies in system memory after it, though video memory has room
 // (SteamOS 2811, bazzite 5614). Only a suspend is looked at: at other times system memory grows for good reasons.
+#include <algorithm>
+#include <optional>
+
 #include "health/detector.hpp"
 #include "health/detectors/all.hpp"
 #include "health/facts.hpp"
-
-#include <algorithm>
-#include <optional>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/ask.hpp"
 
-#include "samples.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -2,12 +2,13 @@
 // The command line as it is built, against the manual and the shells' completions.
 #include "cli/command.hpp"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
-#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {

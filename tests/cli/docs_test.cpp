@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/json.md is the contract: what is emitted is in it, and its tables are those of core/.
-#include "cli/json.hpp"
-#include "core/exit_codes.hpp"
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <set>
 #include <sstream>
 
-#include <gtest/gtest.h>
+#include "cli/json.hpp"
+#include "core/exit_codes.hpp"
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/doctor.hpp"
 
-#include "cli/render.hpp"
-#include "samples.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "cli/render.hpp"
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

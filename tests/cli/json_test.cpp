@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json.hpp"
 
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 #include <limits>
 
-#include <gtest/gtest.h>
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

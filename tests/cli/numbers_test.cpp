@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/numbers.hpp"
 
-#include "samples.hpp"
+#include <gtest/gtest.h>
 
 #include <cerrno>
 
-#include <gtest/gtest.h>
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/page.hpp"
 
-#include "samples.hpp"
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
+#include "samples.hpp"
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plot.hpp"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "cli/render.hpp"
 #include "cli/text.hpp"
 #include "samples.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace gpuhealth::cli {
 namespace {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself: exit codes, hints, offline commands. No daemon: the bus address given leads nowhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace {

@@ -2,12 +2,12 @@
 // A made-up machine: a hot Radeon, a sleeping Radeon, a sound accelerator.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/machine.hpp"
 #include "cli/page.hpp"
 #include "telemetry/inspect.hpp"
-
-#include <string>
-#include <vector>
 
 namespace gpuhealth::cli::samples {
 

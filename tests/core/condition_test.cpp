@@ -17,7 +17,8 @@ TEST(ConditionTable, EveryRowIsFoundByItsNameAndSaysWhatToDo) {
 }
 
 TEST(ConditionId, NamesTypeDeviceAndSecond) {
-  EXPECT_EQ(condition_id(ConditionType::PcieDowngraded, "uid-49afc8b43a8a6d30", wall_from_microseconds(1'764'515'000'250'000)),
+  EXPECT_EQ(condition_id(ConditionType::PcieDowngraded, "uid-49afc8b43a8a6d30",
+                         wall_from_microseconds(1'764'515'000'250'000)),
             "pcie-downgraded-uid-49afc8b43a8a6d30-1764515000");
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/reading.hpp"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace gpuhealth {
 namespace {

@@ -2,15 +2,15 @@
 // What the client makes of a real server on a real bus.
 #include "dbus/client.hpp"
 
-#include "dbus/names.hpp"
-#include "tests/dbus/fixtures.hpp"
-#include "tests/dbus/harness.hpp"
-#include "tests/support/private_bus.hpp"
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <utility>
 
-#include <gtest/gtest.h>
+#include "dbus/names.hpp"
+#include "tests/dbus/fixtures.hpp"
+#include "tests/dbus/harness.hpp"
+#include "tests/support/private_bus.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

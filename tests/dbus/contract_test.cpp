@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The XML files are the contract: the running server must be exactly that, and docs/dbus.md must say all of it.
-#include "core/error.hpp"
-#include "dbus/names.hpp"
-#include "tests/dbus/fixtures.hpp"
-#include "tests/dbus/harness.hpp"
-#include "tests/support/private_bus.hpp"
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
@@ -15,7 +11,12 @@
 
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
-#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "dbus/names.hpp"
+#include "tests/dbus/fixtures.hpp"
+#include "tests/dbus/harness.hpp"
+#include "tests/support/private_bus.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

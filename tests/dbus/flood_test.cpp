@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nobody makes the daemon grow: neither a bus that reads nothing, nor clients that ask and do not listen.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
 #include "dbus/announce.hpp"
 #include "dbus/calls.hpp"
 #include "dbus/client.hpp"
@@ -8,12 +14,6 @@
 #include "tests/dbus/fixtures.hpp"
 #include "tests/dbus/harness.hpp"
 #include "tests/support/private_bus.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <vector>
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::dbus {
 namespace {

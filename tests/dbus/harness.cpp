@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/dbus/harness.hpp"
 
-#include "dbus/names.hpp"
-
 #include <condition_variable>
 #include <cstdarg>
 #include <deque>
@@ -15,6 +13,8 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+
+#include "dbus/names.hpp"
 
 namespace asio = boost::asio;
 

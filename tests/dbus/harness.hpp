@@ -2,16 +2,16 @@
 // A server in a loop of its own thread, and a second program on the bus that sees signals.
 #pragma once
 
-#include "core/error.hpp"
-#include "dbus/sd.hpp"
-#include "dbus/server.hpp"
-
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "core/error.hpp"
+#include "dbus/sd.hpp"
+#include "dbus/server.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dbus/model.hpp"
 
-#include "tests/dbus/fixtures.hpp"
-
 #include <gtest/gtest.h>
+
+#include "tests/dbus/fixtures.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
 #include "dbus/client.hpp"
 #include "dbus/server.hpp"
 #include "tests/dbus/fixtures.hpp"
 #include "tests/dbus/harness.hpp"
 #include "tests/support/private_bus.hpp"
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::dbus {
 namespace {

@@ -2,17 +2,17 @@
 // Signals, and who may change something, as a second program on the bus sees them.
 #include "dbus/server.hpp"
 
-#include "dbus/client.hpp"
-#include "dbus/names.hpp"
-#include "tests/dbus/fixtures.hpp"
-#include "tests/dbus/harness.hpp"
-#include "tests/support/private_bus.hpp"
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 #include <thread>
 
-#include <gtest/gtest.h>
+#include "dbus/client.hpp"
+#include "dbus/names.hpp"
+#include "tests/dbus/fixtures.hpp"
+#include "tests/dbus/harness.hpp"
+#include "tests/support/private_bus.hpp"
 
 namespace gpuhealth::dbus {
 namespace {

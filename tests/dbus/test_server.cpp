@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // test_dbus_server [ADDRESS]: serves one made-up card that is too hot until SIGTERM; prints "problem: …" lines.
-#include "dbus/server.hpp"
-#include "tests/dbus/fixtures.hpp"
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+
+#include "dbus/server.hpp"
+#include "tests/dbus/fixtures.hpp"
 
 int main(int argc, char** argv) {
   using namespace gpuhealth;

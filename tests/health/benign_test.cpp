@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weeks of ordinary life, made up with seeded noise: nothing may be raised. Each runs well under a second.
-#include "machine.hpp"
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include <gtest/gtest.h>
+#include "machine.hpp"
 
 namespace gpuhealth::health {
 namespace {

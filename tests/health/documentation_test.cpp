@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/conditions.md says what the tables say.
-#include "core/condition.hpp"
-#include "health/thresholds.hpp"
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "core/condition.hpp"
+#include "health/thresholds.hpp"
 
 namespace gpuhealth::health {
 namespace {

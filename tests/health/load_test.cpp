@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/load.hpp"
 
-#include "machine.hpp"
-
 #include <gtest/gtest.h>
+
+#include "machine.hpp"
 
 namespace gpuhealth::health {
 namespace {

@@ -2,13 +2,13 @@
 // A made-up GPU before an engine, with a clock that tests move. Default: an RX 7900 XTX that idles on a desktop.
 #pragma once
 
-#include "health/engine.hpp"
-
 #include <functional>
 #include <iosfwd>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "health/engine.hpp"
 
 namespace gpuhealth::health {
 

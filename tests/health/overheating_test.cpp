@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine.hpp"
+#include <gtest/gtest.h>
 
 #include <limits>
 
-#include <gtest/gtest.h>
+#include "machine.hpp"
 
 namespace gpuhealth::health {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine.hpp"
-
 #include <gtest/gtest.h>
+
+#include "machine.hpp"
 
 namespace gpuhealth::health {
 namespace {

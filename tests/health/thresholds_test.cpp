@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/thresholds.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <set>
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::health {
 namespace {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/tree.hpp"
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
 #include "core/boot_id.hpp"
 #include "core/fd.hpp"
 #include "sim/machine.hpp"
-
-#include <array>
-#include <fcntl.h>
-#include <fstream>
-#include <iterator>
-#include <stdlib.h>
-#include <string>
-#include <unistd.h>
-#include <vector>
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::sim {
 namespace fs = std::filesystem;

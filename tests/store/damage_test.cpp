@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support.hpp"
-
-#include <algorithm>
-#include <random>
-#include <set>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "support.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support.hpp"
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <limits>
 
-#include <gtest/gtest.h>
+#include "support.hpp"
 
 namespace gpuhealth::store {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support.hpp"
-
-#include <string>
-#include <sys/stat.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "support.hpp"
 
 namespace gpuhealth::store {
 namespace {

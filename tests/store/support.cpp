@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <stdlib.h>
-
-#include <fmt/format.h>
-#include <sqlite3.h>
 
 namespace gpuhealth::store::test {
 

@@ -2,12 +2,12 @@
 // What the store's tests share: a directory that goes away, values made by hand, a raw look into a database file.
 #pragma once
 
-#include "store/database.hpp"
-
 #include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <utility>
+
+#include "store/database.hpp"
 
 namespace gpuhealth::store::test {
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/worker.hpp"
 
-#include "store/queue.hpp"
-#include "support.hpp"
-
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <fcntl.h>
-#include <fstream>
-#include <functional>
-#include <mutex>
-#include <optional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -20,8 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "store/queue.hpp"
+#include "support.hpp"
 
 namespace gpuhealth::store {
 namespace {

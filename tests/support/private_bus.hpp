@@ -2,19 +2,20 @@
 // A dbus-daemon of a test's own, on a socket in a temporary directory. It dies with the test.
 #pragma once
 
-#include "core/fd.hpp"
-
-#include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
-#include <fstream>
 #include <signal.h>
-#include <stdexcept>
-#include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
 #include <utility>
+
+#include "core/fd.hpp"
 
 namespace gpuhealth::test {
 

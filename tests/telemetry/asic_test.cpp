@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/asic.hpp"
 
-#include <filesystem>
-#include <fstream>
-#include <set>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -2,7 +2,7 @@
 // Bytes for the decoder tests: from captures, and built by hand.
 #pragma once
 
-#include "tests/support/captures.hpp"
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
+#include "tests/support/captures.hpp"
 
 using ByteVector = std::vector<std::uint8_t>;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/discovery.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "sim/machine.hpp"
 #include "sim/tree.hpp"

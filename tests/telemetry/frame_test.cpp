@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/frame.hpp"
 
-#include <random>
-
 #include <gtest/gtest.h>
+
+#include <random>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -107,7 +107,8 @@ TEST(Frames, NonsenseIsAnErrorAndStaysOne) {
 }
 
 TEST(Frames, ReadingsOutOfOrderOrUnknownAreRefused) {
-  for (const auto& readings : {std::vector<Reading>{{ReadingId::PowerCap, ReadingStatus::Valid, 0, 1}, {ReadingId::TemperatureEdge, ReadingStatus::Valid, 0, 1}},
+  for (const auto& readings : {std::vector<Reading>{{ReadingId::PowerCap, ReadingStatus::Valid, 0, 1},
+                                                    {ReadingId::TemperatureEdge, ReadingStatus::Valid, 0, 1}},
                                std::vector<Reading>{{static_cast<ReadingId>(255), ReadingStatus::Valid, 0, 1}},
                                std::vector<Reading>{{ReadingId::PowerCap, static_cast<ReadingStatus>(77), 0, 1}}}) {
     auto frame = a_sample();

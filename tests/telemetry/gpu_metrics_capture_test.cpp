@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What real cards wrote. The expected values were read off the bytes by hand.
+#include <gtest/gtest.h>
+
 #include "telemetry/gpu_metrics.hpp"
 #include "tests/telemetry/decoder_support.hpp"
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout table against the reference, field by field.
-#include "telemetry/gpu_metrics_table.hpp"
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "telemetry/gpu_metrics_table.hpp"
+#include "tests/telemetry/decoder_support.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {

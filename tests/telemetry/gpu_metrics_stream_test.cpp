@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packed attribute streams of gpu_metrics 1.9 and partition 1.1.
+#include <gtest/gtest.h>
+
 #include "telemetry/gpu_metrics.hpp"
 #include "tests/telemetry/decoder_support.hpp"
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -2,10 +2,11 @@
 // Sizes, revisions and sentinels of the struct layouts, on tables built by hand.
 #include "telemetry/gpu_metrics.hpp"
 
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 #include <climits>
-#include <gtest/gtest.h>
+
+#include "tests/telemetry/decoder_support.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampler's view: the same bytes, without allocation.
-#include "telemetry/gpu_metrics.hpp"
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <new>
 
-#include <gtest/gtest.h>
+#include "telemetry/gpu_metrics.hpp"
+#include "tests/telemetry/decoder_support.hpp"
 
 namespace {
 std::size_t allocations = 0;

@@ -130,9 +130,14 @@ TEST(Ras, InaccessibleIsNotZero) {
 }
 
 TEST(PowerProfile, RowsColumnsAndDetachedStars) {
-  EXPECT_EQ(parse_power_profile("NUM        MODE_NAME BUSY_SET_POINT\n  0 BOOTUP_DEFAULT*:   70\n  1 3D_FULL_SCREEN :  70\n"), "BOOTUP_DEFAULT");
-  EXPECT_EQ(parse_power_profile("NUM  MODE_NAME\n  0   BOOTUP_DEFAULT:  -\n  1 3D_FULL_SCREEN *:   0   100\n"), "3D_FULL_SCREEN");
-  EXPECT_EQ(parse_power_profile("   0 BOOTUP_DEFAULT  1 3D_FULL_SCREEN  4 VR            * 5 COMPUTE         \nGfx_FPS  0  0\n"), "VR");
+  EXPECT_EQ(
+      parse_power_profile("NUM        MODE_NAME BUSY_SET_POINT\n  0 BOOTUP_DEFAULT*:   70\n  1 3D_FULL_SCREEN :  70\n"),
+      "BOOTUP_DEFAULT");
+  EXPECT_EQ(parse_power_profile("NUM  MODE_NAME\n  0   BOOTUP_DEFAULT:  -\n  1 3D_FULL_SCREEN *:   0   100\n"),
+            "3D_FULL_SCREEN");
+  EXPECT_EQ(parse_power_profile(
+                "   0 BOOTUP_DEFAULT  1 3D_FULL_SCREEN  4 VR            * 5 COMPUTE         \nGfx_FPS  0  0\n"),
+            "VR");
   EXPECT_EQ(parse_power_profile(" 1 3D_FULL_SCREEN \n 3          VIDEO*\n"), "VIDEO");
   EXPECT_FALSE(parse_power_profile(" 0 BOOTUP_DEFAULT :\n"));
   EXPECT_FALSE(parse_power_profile("*\n"));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/pcie_link.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/temp_dir.hpp"
 

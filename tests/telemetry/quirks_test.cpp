@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/quirks.hpp"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
-
-#include <gtest/gtest.h>
 
 namespace gpuhealth::telemetry {
 namespace {

@@ -3,6 +3,7 @@
 #include "telemetry/reader_pool.hpp"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,6 @@
 #include <set>
 
 #include <boost/asio/io_context.hpp>
-#include <gtest/gtest.h>
 
 #include "core/fd.hpp"
 #include "sim/machine.hpp"
@@ -86,7 +86,8 @@ class ReaderPoolTest : public ::testing::Test {
     const auto before = samples_;
     pool_->sample(false);
     run_until([&] {
-      return std::ranges::all_of(who, [&](const auto& a) { return samples_[a] > (before.contains(a) ? before.at(a) : 0); });
+      return std::ranges::all_of(who,
+                                 [&](const auto& a) { return samples_[a] > (before.contains(a) ? before.at(a) : 0); });
     });
   }
   [[nodiscard]] std::vector<PciAddress> addresses(std::size_t without = SIZE_MAX) const {
@@ -96,7 +97,9 @@ class ReaderPoolTest : public ::testing::Test {
     }
     return out;
   }
-  fs::path file(std::size_t card, const std::string& name) const { return device_dir(root_.string(), cards_[card].place.gpu) + "/" + name; }
+  fs::path file(std::size_t card, const std::string& name) const {
+    return device_dir(root_.string(), cards_[card].place.gpu) + "/" + name;
+  }
   void hang(std::size_t card) {
     fs::remove(file(card, "gpu_busy_percent"));
     ASSERT_EQ(mkfifo(file(card, "gpu_busy_percent").c_str(), 0600), 0);

@@ -53,7 +53,8 @@ TEST_F(ReaderTest, SamplesWhatItIsAskedForInThatOrder) {
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(std::get<SampleFrame>(frames[0]).device, pack(cards[2].place.gpu));
   EXPECT_EQ(std::get<SampleFrame>(frames[1]).device, pack(cards[0].place.gpu));
-  EXPECT_TRUE(std::get<SampleFrame>(frames[1]).sample.value(ReadingId::PowerCap)) << "the first sample of a device is a slow one";
+  EXPECT_TRUE(std::get<SampleFrame>(frames[1]).sample.value(ReadingId::PowerCap))
+      << "the first sample of a device is a slow one";
 }
 
 TEST_F(ReaderTest, ADeviceThatIsNotThereIsSaidToBeGone) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/reading_rules.hpp"
 
-#include <cerrno>
-
 #include <gtest/gtest.h>
+
+#include <cerrno>
 
 namespace gpuhealth::telemetry {
 namespace {

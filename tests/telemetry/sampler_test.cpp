@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/sampler.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "sim/machine.hpp"
 #include "sim/tree.hpp"
@@ -34,7 +34,9 @@ class SamplerTest : public ::testing::Test {
     sampler_->sample(slow, now_, sample_);
     return sample_;
   }
-  void set(const std::string& file, const std::string& value) { ASSERT_TRUE(sim::set(root_.path(), card_.place.gpu, file, value)) << file; }
+  void set(const std::string& file, const std::string& value) {
+    ASSERT_TRUE(sim::set(root_.path(), card_.place.gpu, file, value)) << file;
+  }
   ReadingStatus status(ReadingId id) {
     const auto* r = sample_.find(id);
     return r == nullptr ? ReadingStatus::Unsupported : r->status;
@@ -259,15 +261,18 @@ TEST_F(SamplerTest, RasCountersOfAServerCardAreRead) {
 TEST_F(SamplerTest, ReadingsAreSortedAndUnique) {
   plug(sim::loaded_card(sim::mi300x(), 0));
   look();
-  for (std::size_t i = 1; i < sample_.readings.size(); ++i) EXPECT_LT(sample_.readings[i - 1].id, sample_.readings[i].id);
+  for (std::size_t i = 1; i < sample_.readings.size(); ++i)
+    EXPECT_LT(sample_.readings[i - 1].id, sample_.readings[i].id);
 }
 
 TEST_F(SamplerTest, EveryModelOfTheSimulatorGivesOnlyPlausibleValues) {
-  for (const auto& model : {sim::rx580(), sim::rx6900xt(), sim::rx7900xtx(), sim::rx9070(), sim::phoenix_apu(), sim::mi210(), sim::mi300x()}) {
+  for (const auto& model : {sim::rx580(), sim::rx6900xt(), sim::rx7900xtx(), sim::rx9070(), sim::phoenix_apu(),
+                            sim::mi210(), sim::mi300x()}) {
     plug(sim::loaded_card(model, 0));
     sampler_.reset();
     look();
-    for (const auto& r : sample_.readings) EXPECT_EQ(r.status, ReadingStatus::Valid) << model.name << ' ' << find_reading(r.id)->name;
+    for (const auto& r : sample_.readings)
+      EXPECT_EQ(r.status, ReadingStatus::Valid) << model.name << ' ' << find_reading(r.id)->name;
     EXPECT_GT(sample_.readings.size(), 15u) << model.name;
   }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/throttle_map.hpp"
 
-#include "telemetry/gpu_metrics.hpp"
-#include "tests/telemetry/decoder_support.hpp"
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "telemetry/gpu_metrics.hpp"
+#include "tests/telemetry/decoder_support.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {
