@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ constexpr std::array kSettings = std::to_array<SettingInfo>({
 
 constexpr std::uintmax_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDepth = 16;
+constexpr std::size_t kMaxErrors = 100;  // of one file; whoever has more has given the wrong file
+constexpr std::size_t kMaxShown = 60;    // bytes of what stands there; no key is as long
 
 struct UnitRow {
   SettingKind kind;
@@ -54,6 +57,43 @@ std::string units_of(SettingKind kind) {
   return out;
 }
 
+// One line, and nothing that a terminal obeys.
+std::string plain(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+// What stands in a file, short and in quotes.
+std::string shown(std::string_view text) {
+  const bool cut = text.size() > kMaxShown;
+  auto end = std::min(text.size(), kMaxShown);
+  while (cut && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a letter
+  return "\"" + std::string(text.substr(0, end)) + (cut ? "…\"" : "\"");
+}
+
+struct Unheard : YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+};
+
+// Looks at two and no more: for some texts yaml-cpp 0.7 finds documents without end (YAML::LoadAll never returns).
+bool has_second_document(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Unheard unheard;
+  return parser.HandleNextDocument(unheard) && parser.HandleNextDocument(unheard);
+}
+
 // One file being read: collects every mistake rather than stopping at the first.
 class FileReader {
  public:
@@ -70,9 +110,8 @@ class FileReader {
     text << file.rdbuf();
     if (!file) return say("", "cannot be read");
     try {
-      const auto documents = YAML::LoadAll(text.str());
-      if (documents.size() > 1) return say("", "holds more than one document; keep one");
-      if (!documents.empty()) walk(documents.front(), "", 0);
+      if (has_second_document(text.str())) return say("", "holds more than one document; keep one");
+      walk(YAML::Load(text.str()), "", 0);
     } catch (const YAML::Exception& e) {
       say(place(e.mark), "is not YAML: " + e.msg);
     }
@@ -83,13 +122,18 @@ class FileReader {
     if (mark.is_null()) return "";
     return ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
   }
-  void say(const std::string& where, const std::string& what) { errors_.push_back(path_ + where + ": " + what); }
+  void say(const std::string& where, const std::string& what) {
+    if (said_ < kMaxErrors) errors_.push_back(plain(path_ + where + ": " + what));
+    if (said_ == kMaxErrors) errors_.push_back(plain(path_ + ": more mistakes follow"));
+    ++said_;
+  }
 
   void walk(const YAML::Node& node, const std::string& prefix, int depth) {
     if (!node.IsDefined() || node.IsNull()) return;  // an empty file or section sets nothing
     if (depth > kMaxDepth) return say(place(node.Mark()), "is nested too deep");
     if (!node.IsMap())
-      return say(place(node.Mark()), (prefix.empty() ? "the file" : prefix) + " must hold keys, as in \"sampling:\"");
+      return say(place(node.Mark()),
+                 std::string(prefix.empty() ? "the file" : prefix).append(" must hold keys, as in \"sampling:\""));
     std::map<std::string, YAML::Mark> seen;
     for (const auto& entry : node) {
       const auto mark = entry.first.Mark();
@@ -99,10 +143,10 @@ class FileReader {
       }
       const auto name = entry.first.Scalar();
       if (const auto [it, fresh] = seen.emplace(name, mark); !fresh) {
-        say(place(mark), "\"" + name + "\" stands twice; the first is at line " + std::to_string(it->second.line + 1));
+        say(place(mark), shown(name) + " stands twice; the first is at line " + std::to_string(it->second.line + 1));
         continue;
       }
-      take(prefix.empty() ? name : prefix + "." + name, entry.second, mark, depth);
+      take(prefix.empty() ? name : std::string(prefix).append(".").append(name), entry.second, mark, depth);
     }
   }
 
@@ -117,8 +161,8 @@ class FileReader {
         return set_threshold(key, name, value);
     }
     if (is_section(key)) return walk(value, key, depth + 1);
-    const auto hint = nearest(key, known_keys());
-    say(place(mark), "unknown key \"" + key + "\"" + (hint.empty() ? "" : "; did you mean \"" + hint + "\"?"));
+    const auto hint = key.size() > kMaxShown ? std::string() : nearest(key, known_keys());
+    say(place(mark), "unknown key " + shown(key) + (hint.empty() ? "" : "; did you mean \"" + hint + "\"?"));
   }
 
   void set(const SettingInfo& setting, const YAML::Node& value) {
@@ -129,7 +173,7 @@ class FileReader {
     const auto number = parse_setting(setting.kind, value.Scalar());
     if (!number) return say(where, std::string(setting.key) + ": " + number.error().text);
     if (*number < setting.low || *number > setting.high) {
-      return say(where, std::string(setting.key) + ": " + value.Scalar() + " is outside " +
+      return say(where, std::string(setting.key) + ": " + shown(value.Scalar()) + " is outside " +
                             format_setting(setting.kind, setting.low) + " to " +
                             format_setting(setting.kind, setting.high));
     }
@@ -142,13 +186,14 @@ class FileReader {
     const auto text = value.IsScalar() ? value.Scalar() : std::string();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(number))
-      return say(where, key + ": \"" + text + "\" is not a number");
+      return say(where, key + ": " + shown(text) + " is not a number");
     if (const auto done = health::set_threshold(config_.thresholds, name, number); !done)
       say(where, key + ": " + done.error().text);
   }
 
   static std::vector<std::string> known_keys() {
     std::vector<std::string> keys;
+    keys.reserve(kSettings.size() + health::all_thresholds().size());
     for (const auto& s : kSettings) keys.emplace_back(s.key);
     for (const auto& t : health::all_thresholds()) keys.push_back("health." + std::string(t.key));
     return keys;
@@ -160,14 +205,20 @@ class FileReader {
   std::string path_;
   Config& config_;
   std::vector<std::string>& errors_;
+  std::size_t said_ = 0;
 };
 
-std::vector<std::string> drop_ins(const std::string& directory) {
+bool is_missing(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
+
+std::vector<std::string> drop_ins(const std::string& directory, std::vector<std::string>& errors) {
   std::vector<std::string> files;
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     if (it->path().extension() == ".yaml") files.push_back(it->path().string());
   }
+  if (error && !is_missing(error)) errors.push_back(directory + ": cannot be read: " + error.message());
   std::ranges::sort(files);
   return files;
 }
@@ -187,15 +238,14 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
     for (const auto& row : kUnits) {
       if (row.kind != kind || row.suffix != suffix) continue;
       const double value = number * row.factor;
-      if (value != std::floor(value))
-        return fail(ErrorCode::InvalidInput, "\"" + std::string(text) + "\" must be a whole number");
+      if (value != std::floor(value)) return fail(ErrorCode::InvalidInput, shown(text) + " must be a whole number");
       if (std::abs(value) > 9e15) break;
       return static_cast<std::int64_t>(value);
     }
   }
   const auto units = units_of(kind);
   return fail(ErrorCode::InvalidInput,
-              "\"" + std::string(text) + "\" is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));
+              shown(text) + " is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));
 }
 
 std::string format_setting(SettingKind kind, std::int64_t value) {
@@ -233,10 +283,11 @@ Result<Config> load_config(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;
   const std::string main_file = directory + "/gpuhealthd.yaml";
-  if (fs::exists(main_file, error)) files.push_back(main_file);
-  const auto more = drop_ins(directory + "/gpuhealthd.yaml.d");
-  files.insert(files.end(), more.begin(), more.end());
+  // What is there and cannot be read, a link to nowhere too, is a mistake and not "no file".
+  if (fs::symlink_status(main_file, error).type() != fs::file_type::not_found) files.push_back(main_file);
   std::vector<std::string> errors;
+  const auto more = drop_ins(directory + "/gpuhealthd.yaml.d", errors);
+  files.insert(files.end(), more.begin(), more.end());
   for (const auto& file : files) FileReader(file, config, errors).read();
   if (!errors.empty()) {
     std::string text;

@@ -37,6 +37,7 @@ struct Config {
   Settings settings;
   health::Thresholds thresholds;
   std::vector<std::string> files;  // those that were read, in order
+  std::string problem;             // why these are the defaults instead of what the files say; empty when they are not
 };
 
 // DIR/gpuhealthd.yaml, then DIR/gpuhealthd.yaml.d/*.yaml by name; later files win. No file at all is the default. The

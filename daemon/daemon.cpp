@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -91,7 +92,6 @@ struct Daemon::Impl {
   bool remembered_known = false;
   bool discovered = false;
   bool ready = false;
-  bool history_restored = false;
   dbus::ManagerState manager;
 
   asio::steady_timer tick;
@@ -121,6 +121,8 @@ struct Daemon::Impl {
   void announce_ready();
   void on_store_health(const store::Health& health);
   void on_store_open(const store::OpenReport& report);
+  Result<void> acknowledge(const std::string& id);
+  void forget(const std::string& device);
   Result<void> reload();
   Device* device_at(const PciAddress& address);
   dbus::Requests requests();
@@ -163,12 +165,7 @@ dbus::Requests Daemon::Impl::requests() {
   on.past_conditions = [this](WallTime since, std::uint32_t limit, auto then) {
     store.conditions(since, limit, std::move(then));
   };
-  on.acknowledge = [this](const std::string& id, const auto& then) {
-    const auto change = engine.acknowledge(id, clock.now());
-    if (!change) return then(tl::unexpected(change.error()));
-    publish(*change);
-    then({});
-  };
+  on.acknowledge = [this](const std::string& id, const auto& then) { then(acknowledge(id)); };
   on.reload = [this](const auto& then) { then(reload()); };
   return on;
 }
@@ -178,6 +175,7 @@ void Daemon::Impl::start() {
   manager.boot_id = boot_id;
   manager.kernel_release = telemetry::kernel_release(options.sysroot);
   manager.started = clock.now().wall;
+  manager.config_problem = config.problem;
   bus.set_manager(manager);
   bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
   restore_history();
@@ -200,8 +198,12 @@ void Daemon::Impl::start() {
 
 void Daemon::Impl::restore_history() {
   store.open_conditions([this](const Result<std::vector<Condition>>& open) {
-    if (open) publish(engine.restore(*open, clock.now()));
-    history_restored = true;
+    if (!open) return;
+    publish(engine.restore(*open, clock.now()));
+    // Those that go on are no change; the bus has not seen them.
+    for (const auto& condition : engine.open()) {
+      if (condition.state == ConditionState::Confirmed) bus.set_condition(condition);
+    }
   });
   store.known_devices([this](const Result<std::vector<store::KnownDevice>>& known) {
     remembered_known = true;
@@ -352,6 +354,7 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   device->has_sample = true;
   device->stale = false;
   ++manager.samples;
+  bus.set_manager(manager);
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
@@ -368,7 +371,7 @@ void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::st
     device->sample.device = id;
     device->sample.time = clock.now();
     bus.set_sample(device->sample);
-    event(Severity::Warning, "device.stuck", id, device->label + ": " + what);
+    event(Severity::Warning, "device.stuck", id, device->label + ": the read of " + what + " does not return");
   } else {
     event(Severity::Info, "device.answers", id, device->label + ": answers again");
   }
@@ -422,9 +425,8 @@ void Daemon::Impl::announce_ready() {
 }
 
 void Daemon::Impl::on_store_health(const store::Health& h) {
-  const auto problem = h.working ? std::string() : h.problem;
-  if (problem == manager.store_problem) return;  // size and counts change all the time
-  manager.store_problem = problem;
+  const auto before = std::exchange(manager.store_problem, h.working ? std::string() : h.problem);
+  if (before == manager.store_problem) return;  // its size changed, or what was dropped
   log_line(
       h.working ? Severity::Info : Severity::Warning,
       h.working ? std::string("history is kept again") : "history is not kept: " + h.problem + "; going on without");
@@ -435,6 +437,21 @@ void Daemon::Impl::on_store_open(const store::OpenReport& report) {
   if (report.set_aside_as.empty()) return;
   event(Severity::Warning, "store.set-aside", {},
         "history was damaged (" + report.reason + ") and is set aside as " + report.set_aside_as);
+}
+
+Result<void> Daemon::Impl::acknowledge(const std::string& id) {
+  const auto change = engine.acknowledge(id, clock.now());
+  if (!change) return tl::unexpected(change.error());
+  publish(*change);
+  if (change->condition.type == ConditionType::GpuMissing) forget(change->condition.device);
+  return {};
+}
+
+// Somebody took it out for good: it is no longer expected, now and at the next start. Its history stays.
+void Daemon::Impl::forget(const std::string& device) {
+  std::erase_if(remembered, [&](const health::RememberedDevice& d) { return d.id == device; });
+  store.forget_device(device);
+  take_inventory();
 }
 
 Result<void> Daemon::Impl::reload() {

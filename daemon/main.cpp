@@ -110,12 +110,16 @@ std::string find_reader() {
 int main(int argc, char** argv) {
   auto line = parse(argc, argv);
   if (line.exit_code >= 0) return line.exit_code;
-  auto config = gpuhealth::daemon::load_config(line.options.config_dir);
-  if (!config) {
-    std::fprintf(stderr, "%s\n", config.error().text.c_str());
+  auto loaded = gpuhealth::daemon::load_config(line.options.config_dir);
+  gpuhealth::daemon::Config config;
+  if (loaded) {
+    config = std::move(*loaded);
+  } else {
+    std::fprintf(stderr, "%s\n", loaded.error().text.c_str());
     if (line.check_config) return static_cast<int>(ExitCode::InvalidInput);
     // A daemon that watches with its defaults is worth more than one that does not start.
     gpuhealth::daemon::log_line(gpuhealth::Severity::Warning, "configuration is not valid; going on with the defaults");
+    config.problem = loaded.error().text;
   }
   if (line.check_config) return 0;
   if (line.options.reader.empty()) line.options.reader = find_reader();
@@ -125,8 +129,7 @@ int main(int argc, char** argv) {
 
   boost::asio::io_context io(1);
   const gpuhealth::SystemClock clock;
-  const std::string problem = config ? std::string() : config.error().text;
-  gpuhealth::daemon::Daemon daemon(io, clock, line.options, config ? std::move(*config) : gpuhealth::daemon::Config{});
+  gpuhealth::daemon::Daemon daemon(io, clock, line.options, std::move(config));
   boost::asio::signal_set stop(io, SIGINT, SIGTERM);
   stop.async_wait([&](const boost::system::error_code&, int) {
     sd_notify(0, "STOPPING=1");

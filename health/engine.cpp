@@ -2,6 +2,7 @@
 #include "health/engine.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -145,9 +146,11 @@ std::vector<Condition> Engine::open() const {
   for (const auto& [device, tracked] : impl_->devices)
     for (const auto& life : tracked.lives)
       if (life.open() != nullptr) out.push_back(*life.open());
-  std::ranges::stable_sort(out, [](const Condition& a, const Condition& b) {
-    return std::tuple(a.state != ConditionState::Confirmed, a.acknowledged, -static_cast<int>(a.severity), b.since) <
-           std::tuple(b.state != ConditionState::Confirmed, b.acknowledged, -static_cast<int>(b.severity), a.since);
+  std::ranges::sort(out, [](const Condition& a, const Condition& b) {
+    return std::tuple(a.state != ConditionState::Confirmed, a.acknowledged, -static_cast<int>(a.severity), b.since,
+                      std::string_view(a.id)) < std::tuple(b.state != ConditionState::Confirmed, b.acknowledged,
+                                                           -static_cast<int>(b.severity), a.since,
+                                                           std::string_view(b.id));
   });
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -42,7 +43,7 @@ std::optional<Number> whole_number(std::string_view text, int base = 10) {
 std::optional<double> take_decimal(std::string_view& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc{}) return std::nullopt;
+  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;  // it takes "nan" and "inf"
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
 }

@@ -51,7 +51,7 @@ Sampler* Reader::sampler_of(std::uint64_t device) {
   if (progress_ != nullptr) progress_->at(device, "identity files");
   const auto info = identify(sysroot_, unpack(device), names_);
   if (!info) return nullptr;
-  if (progress_ != nullptr) progress_->at(device, "sensor files, while they are opened");
+  if (progress_ != nullptr) progress_->at(device, "its sensor files (opening them)");
   return &samplers_.emplace(device, Sampler(sysroot_, *info, progress_)).first->second;
 }
 

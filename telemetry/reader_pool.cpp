@@ -168,7 +168,7 @@ void ReaderPool::Impl::check(const GroupPtr& group) {
     ended(group, "it does not answer");
     return;
   }
-  mark_stuck(group, where.device, "the read of " + where.file + " does not return");
+  mark_stuck(group, where.device, where.file);
 }
 
 // The late device keeps its reader; fresh ones read the others at once.
@@ -238,7 +238,7 @@ void ReaderPool::Impl::ended(const GroupPtr& group, const std::string& how) {
   if (ours) {
     handlers.log(Severity::Warning,
                  "gpuhealth-reader " + how + " while reading " + where.file + " of " + to_string(unpack(where.device)));
-    mark_stuck(group, where.device, "the reader ended while reading " + where.file);
+    mark_stuck(group, where.device, where.file + " (it ended the reader)");
     return;
   }
   handlers.log(Severity::Warning, "gpuhealth-reader: " + how);

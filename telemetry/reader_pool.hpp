@@ -35,7 +35,7 @@ class ReaderPool {
     std::function<void(const DevicesFrame&)> devices;
     std::function<void(const PciAddress&, Sample&)> sample;  // `device` and `time` not set
     std::function<void(const PciAddress&)> gone;             // it, or its driver, has left: discover again
-    std::function<void(const PciAddress&, bool stuck, const std::string& what)> stuck;
+    std::function<void(const PciAddress&, bool stuck, const std::string& what)> stuck;  // in the read of what
     std::function<void(Severity, const std::string&)> log;
   };
 

@@ -152,5 +152,11 @@ TEST(RuntimeStatus, OnlySuspendedAndOnTheWayAreAsleep) {
   EXPECT_EQ(parse_runtime_status("?"), PowerState::Unknown);
 }
 
+TEST(Parse, WordsThatCFunctionsTakeForNumbersAreNone) {
+  EXPECT_FALSE(parse_dpm_table("0: nanMhz *"));
+  EXPECT_FALSE(summarise_dpm("0: infMhz *"));
+  EXPECT_FALSE(parse_link_speed("inf GT/s"));
+}
+
 }  // namespace
 }  // namespace gpuhealth::telemetry

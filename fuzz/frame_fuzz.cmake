@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+gpuhealth_fuzz(frame USES telemetry SOURCES frame_fuzz.cpp)
