@@ -354,7 +354,6 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   device->has_sample = true;
   device->stale = false;
   ++manager.samples;
-  bus.set_manager(manager);
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);

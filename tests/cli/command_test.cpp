@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tests/paths.hpp"
+
 namespace gpuhealth::cli {
 namespace {
 

@@ -9,6 +9,7 @@
 #include "cli/json.hpp"
 #include "core/exit_codes.hpp"
 #include "samples.hpp"
+#include "tests/paths.hpp"
 
 namespace gpuhealth::cli {
 namespace {

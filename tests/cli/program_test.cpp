@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;

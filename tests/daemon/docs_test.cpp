@@ -9,6 +9,7 @@
 
 #include "daemon/config.hpp"
 #include "telemetry/source_table.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::daemon {
@@ -88,6 +89,18 @@ TEST(ConfigurationManual, HasAParagraphForEachSettingAndNoOther) {
   EXPECT_EQ(found, expected);
 }
 
+std::string tier_name(telemetry::SourceTier tier) {
+  switch (tier) {
+    case telemetry::SourceTier::Fast:
+      return "fast";
+    case telemetry::SourceTier::Slow:
+      return "slow";
+    case telemetry::SourceTier::Rare:
+      break;
+  }
+  return "rare";
+}
+
 // The file as installed, with the '#' taken from before each setting.
 std::string uncommented() {
   std::string out;
@@ -146,7 +159,7 @@ TEST(TelemetryPage, HasARowForEachSourceAndNoOther) {
       if (id == ReadingId::PlainCount || reading == nullptr) continue;
       readings += (readings.empty() ? "`" : ", `") + std::string(reading->name) + "`";
     }
-    expected.push_back({"`" + std::string(row.file) + "`", row.tier == telemetry::SourceTier::Fast ? "fast" : "slow",
+    expected.push_back({"`" + std::string(row.file) + "`", tier_name(row.tier),
                         row.access == telemetry::SourceAccess::Wakes ? "yes" : "no", readings});
   }
   ASSERT_GT(expected.size(), 40u);

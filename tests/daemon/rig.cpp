@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "dbus/sd.hpp"
+#include "tests/paths.hpp"
 
 namespace gpuhealth::test {
 namespace {

@@ -16,6 +16,7 @@
 #include "dbus/names.hpp"
 #include "tests/dbus/fixtures.hpp"
 #include "tests/dbus/harness.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/private_bus.hpp"
 
 namespace gpuhealth::dbus {

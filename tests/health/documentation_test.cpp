@@ -8,6 +8,7 @@
 
 #include "core/condition.hpp"
 #include "health/thresholds.hpp"
+#include "tests/paths.hpp"
 
 namespace gpuhealth::health {
 namespace {

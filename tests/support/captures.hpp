@@ -7,6 +7,8 @@
 #include <optional>
 #include <system_error>
 
+#include "tests/paths.hpp"
+
 inline std::optional<std::filesystem::path> captures_dir() {
   const char* named = std::getenv("GPUHEALTH_CAPTURES");
   const auto dir = named != nullptr && *named != '\0'

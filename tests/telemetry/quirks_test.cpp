@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "tests/paths.hpp"
+
 namespace gpuhealth::telemetry {
 namespace {
 

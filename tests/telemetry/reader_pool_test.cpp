@@ -20,6 +20,7 @@
 #include "sim/machine.hpp"
 #include "sim/tree.hpp"
 #include "telemetry/discovery.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::telemetry {
