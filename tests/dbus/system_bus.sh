@@ -7,7 +7,7 @@ if [ -z "${INSIDE:-}" ]; then
   INSIDE=1 exec unshare -mpf --propagation private --kill-child --mount-proc bash "$0" "$@"
 fi
 server=$1 files=$2
-manager="org.gpuhealth1 /org/gpuhealth1 org.gpuhealth1.Manager"
+manager=(org.gpuhealth1 /org/gpuhealth1 org.gpuhealth1.Manager)
 hot=overheating-uid-49afc8b43a8a6d30-1764515000
 hot_path=/org/gpuhealth1/condition/overheating_2duid_2d49afc8b43a8a6d30_2d1764515000
 card_path=/org/gpuhealth1/device/uid_2d49afc8b43a8a6d30
@@ -32,6 +32,7 @@ cp "$server" /run/test_dbus_server  # where all users may run it
 chmod 755 /run/test_dbus_server
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
+# shellcheck disable=SC2016  # the inner shell expands its own arguments
 # Asks the bus again and again until somebody owns a name.
 await_name() { timeout 20 bash -c 'until busctl --system --timeout=1 call org.freedesktop.DBus /org/freedesktop/DBus \
   org.freedesktop.DBus GetNameOwner s "$1" >/dev/null 2>&1; do read -rt 0.02 <> <(:) || :; done' _ "$1" || fail "$1 did not come up"; }
@@ -41,8 +42,8 @@ expect() {
   local user=$1 wanted=$2 out rc=0; shift 2
   out=$(as "$user" "$@" 2>&1) || rc=$?
   case $wanted in
-    -*) [ $rc -ne 0 ] && [[ $out == *"${wanted#-}"* ]] || fail "$user: $*: wanted error '${wanted#-}', got rc $rc: $out" ;;
-    *) [ $rc -eq 0 ] && [[ $out == *"$wanted"* ]] || fail "$user: $*: wanted '$wanted', got rc $rc: $out" ;;
+    -*) if [ $rc -eq 0 ] || [[ $out != *"${wanted#-}"* ]]; then fail "$user: $*: wanted error '${wanted#-}', got rc $rc: $out"; fi ;;
+    *) if [ $rc -ne 0 ] || [[ $out != *"$wanted"* ]]; then fail "$user: $*: wanted '$wanted', got rc $rc: $out"; fi ;;
   esac
   echo "ok: $user: ${*: -3}: ${wanted}"
 }
@@ -68,18 +69,18 @@ for user in root nobody; do
   expect $user '"Navi 3x"' busctl --system get-property org.gpuhealth1 $card_path org.gpuhealth1.Device Family
   expect $user "$hot_path" busctl --system call org.gpuhealth1 /org/gpuhealth1 org.freedesktop.DBus.ObjectManager GetManagedObjects
   expect $user 'Acknowledge' busctl --system introspect org.gpuhealth1 $hot_path org.gpuhealth1.Condition
-  expect $user '-no reading has the name' busctl --system call $manager GetHistory ssttu uid-49afc8b43a8a6d30 nose 0 1 1
+  expect $user '-no reading has the name' busctl --system call "${manager[@]}" GetHistory ssttu uid-49afc8b43a8a6d30 nose 0 1 1
 done
 
 # Changing asks polkit.
-expect nobody '-polkit' busctl --system call $manager AcknowledgeCondition s $hot
+expect nobody '-polkit' busctl --system call "${manager[@]}" AcknowledgeCondition s $hot
 expect nobody '-polkit' busctl --system call org.gpuhealth1 $hot_path org.gpuhealth1.Condition Acknowledge
-expect nobody '-polkit' busctl --system call $manager Reload
+expect nobody '-polkit' busctl --system call "${manager[@]}" Reload
 expect nobody 'b false' busctl --system get-property org.gpuhealth1 $hot_path org.gpuhealth1.Condition Acknowledged
-expect games '' busctl --system call $manager Reload
+expect games '' busctl --system call "${manager[@]}" Reload
 expect root '' busctl --system call org.gpuhealth1 $hot_path org.gpuhealth1.Condition Acknowledge
 expect nobody 'b true' busctl --system get-property org.gpuhealth1 $hot_path org.gpuhealth1.Condition Acknowledged
-expect nobody '"ok"' busctl --system get-property $manager Health
+expect nobody '"ok"' busctl --system get-property "${manager[@]}" Health
 
 # An interface that the policy does not name does not reach the daemon.
 expect nobody '-Access denied' busctl --system call org.gpuhealth1 /org/gpuhealth1 org.freedesktop.DBus.Debug.Stats GetStats
