@@ -42,6 +42,15 @@ Json readings(const telemetry::Inspected& one) {
   return out;
 }
 
+Json driver_module(const std::optional<telemetry::DriverModule>& module) {
+  if (!module) return nullptr;
+  Json parameters = Json::object();
+  for (const auto& [name, value] : module->parameters) parameters[name] = value;
+  return {{"version", text_or_null(module->version)},
+          {"srcversion", text_or_null(module->srcversion)},
+          {"parameters", std::move(parameters)}};
+}
+
 Json one_condition(const Condition& c) {
   const ConditionInfo& row = info(c.type);
   Json evidence = Json::array();
@@ -57,7 +66,7 @@ Json one_device(const telemetry::Inspected& one, std::span<const Condition> cond
   out["id"] = d.id();
   out["pci"] = to_string(d.pci);
   out["vendor_id"] = hex4(d.vendor_id);
-  out["device_id"] = hex4(d.device_id);
+  out["device_id"] = d.device_id == 0 ? Json(nullptr) : hex4(d.device_id);  // a tree that does not say
   out["subsystem_id"] = subsystem(d);
   out["revision"] = d.revision ? Json(fmt::format("0x{:02x}", *d.revision)) : Json(nullptr);
   out["driver"] = text_or_null(d.driver);
@@ -69,7 +78,7 @@ Json one_device(const telemetry::Inspected& one, std::span<const Condition> cond
   out["serial"] = text_or_null(d.serial);
   out["vbios_version"] = text_or_null(d.vbios_version);
   out["vram_vendor"] = text_or_null(d.vram_vendor);
-  out["runtime_status"] = one.sample.power == PowerState::Unknown ? Json(nullptr) : Json(to_string(one.sample.power));
+  out["runtime_status"] = text_or_null(one.runtime_status);
   out["performance_level"] = text_or_null(one.sample.performance_level);
   out["power_profile"] = text_or_null(one.sample.power_profile);
   out["firmware"] = Json::object();
@@ -96,6 +105,7 @@ Json json_inspect(const telemetry::Inspection& inspection, std::span<const std::
     const std::span<const Condition> own = i < conditions.size() ? conditions[i] : std::span<const Condition>();
     out["devices"].push_back(one_device(inspection.devices[i], own));
   }
+  out["amdgpu"] = driver_module(inspection.amdgpu);
   out["notes"] = inspection.notes;
   return out;
 }

@@ -10,6 +10,7 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
+#include "telemetry/driver_module.hpp"
 #include "telemetry/gpu_metrics.hpp"
 
 namespace gpuhealth::telemetry {
@@ -17,13 +18,15 @@ namespace gpuhealth::telemetry {
 struct Inspected {
   DeviceInfo device;
   Sample sample;
+  std::string runtime_status;                  // as the kernel writes it; empty where it does not
   std::optional<GpuMetrics> metrics;           // full decode, when there is a gpu_metrics file
   std::map<std::string, std::string> sources;  // reading name -> file it came from, relative to the device's folder
 };
 
 struct Inspection {
-  std::vector<Inspected> devices;  // by PCI address
-  std::vector<std::string> notes;  // what was seen and left out, in words
+  std::optional<DriverModule> amdgpu;  // null when the module is not loaded
+  std::vector<Inspected> devices;      // by PCI address
+  std::vector<std::string> notes;      // what was seen and left out, in words
 };
 
 // Looks at every GPU below SYSROOT/sys. Reads only files of the allow-list; wakes nothing.

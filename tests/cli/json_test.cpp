@@ -64,6 +64,7 @@ TEST(InspectJson, KeepsTheContract) {
   EXPECT_EQ(d["gpu_metrics"]["fields"]["temperature_edge"], 45);
   EXPECT_EQ(d["conditions"][0]["type"], "overheating");
   EXPECT_EQ(d["conditions"][0]["severity"], "critical");
+  EXPECT_EQ(dump(json["amdgpu"], false), R"({"version":null,"srcversion":"9B3E1A0C5D7F","parameters":{"runpm":"-1"}})");
   const Json& other = json["devices"][1];
   for (const char* key : {"subsystem_id", "driver", "name", "runtime_status", "gpu_metrics"})
     EXPECT_TRUE(other[key].is_null()) << key;

@@ -157,7 +157,12 @@ inline telemetry::Inspection inspection() {
   first.sample.throttle_gated.insert(ThrottleReason::TempHotspot);
   first.sources = {{"temperature.edge", "hwmon/hwmon3/temp1_input"}};
   first.metrics = metrics();
-  return {{second, first}, {"one note"}};
+  first.runtime_status = "active";
+  telemetry::Inspection out;
+  out.amdgpu = telemetry::DriverModule{"", "9B3E1A0C5D7F", {{"runpm", "-1"}}};
+  out.devices = {second, first};
+  out.notes = {"one note"};
+  return out;
 }
 
 inline Terminal screen(std::size_t columns = 80, std::size_t rows = 24) {
