@@ -11,7 +11,7 @@ ExitCode status(const Context& context) {
   const auto machine = look(*client);
   if (!machine) return complain(context, machine.error());
   show(context, [&] { return render_status(*machine, context.terminal); }, [&] { return json_status(*machine); });
-  return needs_attention(machine->conditions) ? ExitCode::ConditionsPresent : ExitCode::Ok;
+  return needs_attention(*machine) ? ExitCode::ConditionsPresent : ExitCode::Ok;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ Json json_status(const Machine& machine) {
   const auto& m = machine.manager;
   const auto last = last_sample(machine);
   Json out;
-  out["healthy"] = !needs_attention(machine.conditions);
+  out["healthy"] = !needs_attention(machine);
   out["summary"] = summary(machine);
   out["daemon"] = {{"version", m.version},
                    {"boot_id", m.boot_id},

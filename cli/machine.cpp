@@ -88,6 +88,14 @@ bool needs_attention(std::span<const Condition> conditions) {
   return std::ranges::any_of(conditions, [](const Condition& c) { return needs_attention(c); });
 }
 
+bool silent(const dbus::DeviceView& device) {
+  return device.health == "unknown" && to_microseconds(device.sampled) > 0;
+}
+
+bool needs_attention(const Machine& machine) {
+  return needs_attention(machine.conditions) || std::ranges::any_of(machine.devices, silent);
+}
+
 std::vector<Condition> worst_first(std::vector<Condition> conditions) {
   std::ranges::sort(conditions, {}, [](const Condition& c) {
     return std::tuple(!needs_attention(c), c.state, -static_cast<int>(c.severity), c.since, std::string_view(c.id));
@@ -124,16 +132,20 @@ std::string summary(const Machine& machine) {
   const std::size_t count = machine.devices.size();
   std::size_t bad = 0;
   std::size_t unknown = 0;
+  std::size_t quiet = 0;
   for (const auto& d : machine.devices) {
     const bool attention = std::ranges::any_of(
         machine.conditions, [&](const Condition& c) { return c.device == d.id && needs_attention(c); });
     bad += attention ? 1 : 0;
     unknown += !attention && d.health == "unknown" ? 1 : 0;
+    quiet += !attention && silent(d) ? 1 : 0;
   }
   if (bad > 0 && count == 1) return "The GPU needs attention.";
   if (bad > 0) return fmt::format("{} of {} GPUs {} attention.", bad, count, bad == 1 ? "needs" : "need");
   if (needs_attention(machine.conditions)) return "The machine needs attention.";
   if (count == 0) return "No GPU found.";
+  if (quiet > 0)
+    return fmt::format("No fresh values from {} of {} GPUs; whether they are well is not known.", quiet, count);
   if (unknown > 0) return fmt::format("Nothing is wrong; {} of {} GPUs not judged yet.", unknown, count);
   return count == 1 ? "The GPU is healthy." : fmt::format("All {} GPUs are healthy.", count);
 }

@@ -23,6 +23,11 @@ struct Machine {
 bool needs_attention(const Condition& condition);
 bool needs_attention(std::span<const Condition> conditions);
 
+// It was sampled once, and none of its values is of now: nothing is known of it, which is not the same as healthy.
+bool silent(const dbus::DeviceView& device);
+// A condition to act on, or a silent GPU.
+bool needs_attention(const Machine& machine);
+
 // Worst first: what needs attention, then the rest; within that by severity, then the oldest.
 std::vector<Condition> worst_first(std::vector<Condition> conditions);
 

@@ -21,6 +21,13 @@ auto identity(const Condition& c) {
   return std::tie(c.type, c.device, c.since, c.boot_id);
 }
 
+// Old, stuck or unreadable values say nothing of how a GPU is now; that one sleeps does.
+bool says_something(const std::optional<Sample>& sample) {
+  return sample && std::ranges::any_of(sample->readings, [](const Reading& r) {
+           return r.status == ReadingStatus::Valid || r.status == ReadingStatus::Asleep;
+         });
+}
+
 std::string health_of(std::optional<Severity> worst) {
   return worst ? std::string(to_string(*worst)) : "ok";
 }
@@ -68,9 +75,9 @@ void Model::set_sample(const Sample& sample) {
   if (before.power_profile != sample.power_profile) object.changed.set(PowerProfile);
   if (before.throttle != sample.throttle) object.changed.set(ThrottleReasons);
   if (before.throttle_known != sample.throttle_known) object.changed.set(ThrottleKnown);
-  const bool first = !object.sample;
+  const bool said = says_something(object.sample);
   object.sample = sample;
-  if (first) judge_health();
+  if (said != says_something(object.sample)) judge_health();
   to_tell |= object.changed.any();
 }
 
@@ -166,7 +173,7 @@ void Model::judge_health() {
   }
   for (auto& [path, object] : devices) {
     const auto it = worst.find(object.id);
-    std::string state = it != worst.end() ? health_of(it->second) : object.sample ? "ok" : "unknown";
+    std::string state = it != worst.end() ? health_of(it->second) : says_something(object.sample) ? "ok" : "unknown";
     if (state == object.health) continue;
     object.health = std::move(state);
     object.changed.set(device_property::Health);

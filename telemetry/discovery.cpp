@@ -114,7 +114,8 @@ std::string kernel_release(const std::string& sysroot) {
   return read_text_or_empty(sysroot + "/proc/sys/kernel/osrelease");
 }
 
-Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes) {
+Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes,
+                                          const std::function<bool(const PciAddress&)>& at) {
   const std::string root = sysroot + "/sys/bus/pci/devices";
   std::error_code error;
   if (!fs::is_directory(root, error))
@@ -122,7 +123,7 @@ Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vecto
   std::vector<PciAddress> found;
   for (const auto& name : entries(root)) {
     const auto address = parse_pci_address(name);
-    if (!address) continue;
+    if (!address || (at && !at(*address))) continue;
     const std::string dir = root + "/" + name;
     const auto pci_class = parse_hex(read_text_or_empty(dir + "/class"));
     if (!pci_class || ((*pci_class >> 16) != kClassDisplay && (*pci_class >> 16) != kClassAccelerator)) continue;

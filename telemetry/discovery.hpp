@@ -4,6 +4,7 @@
 // GPU.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct Discovery {
 Result<Discovery> discover(const std::string& sysroot, const NameTable& names);
 
 // The same in steps, for a reader that must not touch a device that does not answer.
-Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes);
+// `at` is called before each device is touched and says whether it may be.
+Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes,
+                                          const std::function<bool(const PciAddress&)>& at = nullptr);
 Result<DeviceInfo> identify(const std::string& sysroot, const PciAddress& address, const NameTable& names);
 
 // SYSROOT/sys/bus/pci/devices/ADDRESS

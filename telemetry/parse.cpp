@@ -131,7 +131,7 @@ std::optional<DpmSummary> summarise_dpm(std::string_view text) {
     if (level->current && !out.current) out.current = level->mhz;
     return true;
   });
-  if (!sound || !out.lowest) return std::nullopt;
+  if (!sound || !out.lowest || *out.highest == 0) return std::nullopt;  // a table of zeros is none
   return out;
 }
 

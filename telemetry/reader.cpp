@@ -26,7 +26,17 @@ void Reader::answer(const Request& request, std::vector<std::uint8_t>& out) {
 void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
   DevicesFrame frame;
   frame.tick = request.tick;
-  const auto addresses = list_gpus(sysroot_, frame.notes);
+  // What must not be touched is not even asked for its class; that it is on the bus is all that is known of it.
+  const auto may_touch = [&](const PciAddress& address) {
+    const auto packed = pack(address);
+    if (std::ranges::find(request.devices, packed) != request.devices.end()) {
+      frame.untouched.push_back(packed);
+      return false;
+    }
+    if (progress_ != nullptr) progress_->at(packed, "its PCI identity");
+    return true;
+  };
+  const auto addresses = list_gpus(sysroot_, frame.notes, may_touch);
   if (!addresses) {
     frame.error = addresses.error().text;
     append_frame(out, frame);
@@ -34,10 +44,6 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
   }
   for (const auto& address : *addresses) {
     const auto packed = pack(address);
-    if (std::ranges::find(request.devices, packed) != request.devices.end()) {
-      frame.untouched.push_back(packed);
-      continue;
-    }
     if (progress_ != nullptr) progress_->at(packed, "identity files");
     if (auto device = identify(sysroot_, address, names_)) frame.devices.push_back(std::move(*device));
   }

@@ -157,8 +157,7 @@ void ReaderPool::Impl::check(const GroupPtr& group) {
   }
   const auto where = group->process->where();
   if (now - group->moved < options.deadline) {
-    if (where.device != Progress::kNoDevice && !group->discovers && now - group->moved >= options.patience)
-      split_off(group, where.device);
+    if (where.device != Progress::kNoDevice && now - group->moved >= options.patience) split_off(group, where.device);
     arm(group);
     return;
   }
@@ -173,10 +172,10 @@ void ReaderPool::Impl::check(const GroupPtr& group) {
 
 // The late device keeps its reader; fresh ones read the others at once.
 void ReaderPool::Impl::split_off(const GroupPtr& group, std::uint64_t late) {
-  if (group->devices.size() < 2 || std::ranges::find(group->devices, late) == group->devices.end()) return;
   std::vector<std::uint64_t> others;
   std::ranges::copy_if(group->devices, std::back_inserter(others), [&](auto d) { return d != late; });
-  group->devices = {late};
+  if (others.empty()) return;
+  std::erase_if(group->devices, [&](auto d) { return d != late; });  // in a discovery it may be none of ours
   last_trouble = std::chrono::steady_clock::now();
   spread(std::move(others));
 }

@@ -85,6 +85,7 @@ TEST(DpmTable, NoStarMeansNoCurrentLevel) {
 }
 
 TEST(DpmTable, AnEmptyTableOrAnotherFormatIsNone) {
+  EXPECT_FALSE(summarise_dpm("0: 0Mhz *\n1: 0Mhz *\n"));
   EXPECT_FALSE(summarise_dpm("\n"));
   EXPECT_FALSE(summarise_dpm(""));
   EXPECT_FALSE(summarise_dpm("0: 2.5GT/s, x8 \n1: 8.0GT/s, x16 *\n"));

@@ -20,6 +20,7 @@
 #include "sim/machine.hpp"
 #include "sim/tree.hpp"
 #include "telemetry/discovery.hpp"
+#include "telemetry/sampler.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -143,6 +144,24 @@ TEST_F(ReaderPoolTest, AStuckDeviceDoesNotDelayTheOthersAndIsNamed) {
   run_until([&] { return stuck_.contains(cards_[1].place.gpu); });
   EXPECT_EQ(stuck_.size(), 1u);
   sample_once(addresses(1));
+}
+
+TEST_F(ReaderPoolTest, ADeviceThatHangsTheSearchForDevicesDelaysNoOther) {
+  plug(3);
+  start();
+  sample_once(addresses());
+  fs::remove(file(1, "vendor"));
+  ASSERT_EQ(mkfifo(file(1, "vendor").c_str(), 0600), 0);
+  pool_->discover();
+  sample_until([&] { return stuck_.contains(cards_[1].place.gpu); });
+  const auto before = samples_;
+  sample_once(addresses(1));
+  EXPECT_EQ(stuck_.size(), 1u);
+  devices_.reset();
+  pool_->discover();
+  run_until([&] { return devices_.has_value(); });
+  EXPECT_EQ(devices_->devices.size(), 2u);
+  EXPECT_EQ(devices_->untouched, (std::vector{pack(cards_[1].place.gpu)}));
 }
 
 TEST_F(ReaderPoolTest, AStuckDeviceComesBack) {
