@@ -110,7 +110,16 @@ TEST(Status, OneGpuAndGpusNotYetJudged) {
   machine.devices.resize(1);
   EXPECT_EQ(summary(machine), "The GPU is healthy.");
   machine.devices[0].health = "unknown";
+  machine.devices[0].sampled = WallTime();
   EXPECT_EQ(summary(machine), "Nothing is wrong; 1 of 1 GPUs not judged yet.");
+  EXPECT_FALSE(needs_attention(machine));
+}
+
+TEST(Status, AGpuWhoseValuesAreAllOldIsNotCalledHealthy) {
+  Machine machine = samples::healthy();
+  machine.devices[0].health = "unknown";
+  EXPECT_THAT(summary(machine), StartsWith("No fresh values from 1 of "));
+  EXPECT_TRUE(needs_attention(machine)) << "status exits 1";
 }
 
 TEST(Changes, NothingChangedSaysNothing) {

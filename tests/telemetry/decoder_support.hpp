@@ -77,7 +77,8 @@ class StreamBuilder {
 
  private:
   void append(std::size_t width, std::uint64_t value) {
-    for (std::size_t i = 0; i < width; ++i) bytes_.push_back(static_cast<std::uint8_t>(value >> (8 * i) & 0xFF));
+    for (std::size_t i = 0; i < width; ++i)
+      bytes_.push_back(static_cast<std::uint8_t>(i < 8 ? value >> (8 * i) & 0xFF : 0));
   }
   ByteVector bytes_;
   std::uint32_t count_ = 0;

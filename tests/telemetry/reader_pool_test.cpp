@@ -215,10 +215,11 @@ TEST_F(ReaderPoolTest, AReaderThatIsKilledIsReplaced) {
   plug(2);
   start();
   sample_once(addresses());
+  // All of them: on a busy machine there may be two, or one that has ended and is not reaped yet.
   std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  pid_t reader = 0;
-  ASSERT_TRUE(children >> reader);
-  ASSERT_EQ(kill(reader, SIGKILL), 0);
+  int killed = 0;
+  for (pid_t reader = 0; children >> reader; ++killed) ASSERT_EQ(kill(reader, SIGKILL), 0);
+  ASSERT_GT(killed, 0);
   run_until([&] { return !log_.empty(); });
   sample_until([&] { return samples_[cards_[0].place.gpu] > 1 && samples_[cards_[1].place.gpu] > 1; });
   EXPECT_TRUE(stuck_.empty()) << "nobody was being read when it died";
