@@ -294,6 +294,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
     return;
   }
   std::vector<std::string> present;
+  present.reserve(frame.devices.size() + frame.untouched.size());
   for (const auto& info : frame.devices) present.push_back(info.id());
   for (const auto packed : frame.untouched) {
     if (const auto* d = device_at(telemetry::unpack(packed))) present.push_back(d->info.id());
@@ -341,6 +342,7 @@ void Daemon::Impl::drop_device(const std::string& id) {
 void Daemon::Impl::take_inventory() {
   if (!discovered || !remembered_known) return;
   std::vector<DeviceInfo> present;
+  present.reserve(devices.size());
   for (const auto& [id, device] : devices) present.push_back(device.info);
   publish(engine.on_inventory(present, remembered, clock.now()));
 }

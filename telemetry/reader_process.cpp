@@ -21,8 +21,6 @@
 #include "core/fd.hpp"
 #include "telemetry/sampler.hpp"
 
-extern char** environ;
-
 namespace gpuhealth::telemetry {
 namespace {
 
