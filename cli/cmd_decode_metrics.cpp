@@ -50,7 +50,9 @@ ExitCode decode(const Context& context, const Options& options) {
   if (!bytes) return complain(context, bytes.error());
   const auto metrics = telemetry::decode_gpu_metrics(*bytes, options.type);
   show(context, [&] { return render_metrics(metrics, context.terminal); }, [&] { return json_metrics(metrics); });
-  return metrics.status == telemetry::MetricsStatus::Invalid ? ExitCode::InvalidInput : ExitCode::Ok;
+  if (metrics.status != telemetry::MetricsStatus::Invalid) return ExitCode::Ok;
+  if (!context.quiet) return ExitCode::InvalidInput;  // it has been said
+  return complain(context, {ErrorCode::InvalidInput, options.file + ": " + metrics.note});
 }
 
 }  // namespace
@@ -64,7 +66,11 @@ Action set_up_decode_metrics(CLI::App& app) {
                                                     {"partition", MetricsFile::Partition}};
   app.add_option("--type", options->type, "gpu_metrics (default), gpuboard_temp, baseboard_temp or partition")
       ->type_name("TYPE")
-      ->transform(CLI::CheckedTransformer(types).description(""));
+      ->transform(CLI::Transformer(types).description(""))
+      ->check([](const std::string& text) {
+        const bool known = text.size() == 1 && text[0] >= '0' && text[0] <= '3';  // what the transformer made of it
+        return known ? std::string() : "must be gpu_metrics, gpuboard_temp, baseboard_temp or partition";
+      });
   return [options](const Context& context) { return decode(context, *options); };
 }
 

@@ -49,6 +49,11 @@ Result<Series> ask(dbus::Client& client, const Question& q, const dbus::DeviceVi
   return Series{device.id, device.pci, label(device), q.metric, q.since, q.until, std::move(*points)};
 }
 
+// As DeviceInfo::id() makes them.
+bool is_id(std::string_view text) {
+  return text.starts_with("uid-") || text.starts_with("serial-") || text.starts_with("pci-");
+}
+
 ExitCode history(const Context& context, const Options& options) {
   const auto question = understand(options, wall_now());
   if (!question) {
@@ -61,10 +66,17 @@ ExitCode history(const Context& context, const Options& options) {
   if (!devices) return complain(context, devices.error());
   std::ranges::sort(*devices, {}, &dbus::DeviceView::pci);
   std::span<const dbus::DeviceView> chosen = *devices;
+  dbus::DeviceView gone;  // a card that has left, by the id that its events and conditions name
   if (!options.device.empty()) {
     const auto device = choose_device(*devices, options.device);
-    if (!device) return complain(context, device.error());
-    chosen = {*device, 1};
+    if (device) {
+      chosen = {*device, 1};
+    } else if (is_id(options.device)) {
+      gone.id = options.device;
+      chosen = {&gone, 1};
+    } else {
+      return complain(context, device.error());
+    }
   }
   const PlotSize size = size_of(options, context.terminal);
   const auto max_points =
@@ -86,7 +98,8 @@ ExitCode history(const Context& context, const Options& options) {
 Action set_up_history(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("METRIC", options->metric, "a reading's name, such as temperature.junction")->required();
-  app.add_option("--device", options->device, "PCI address, id, or a part of the name; without it: all");
+  app.add_option("--device", options->device,
+                 "PCI address, id (also of a card that has left), or a part of the name; without it: all");
   app.add_option("--since", options->since, "a period before now (24h, 7d) or a date (2026-11-01)")
       ->type_name("WHEN")
       ->capture_default_str();

@@ -66,11 +66,20 @@ std::string hint_for(const CLI::App& app) {
   return "gpuhealthctl " + (chosen.empty() ? "" : chosen.front()->get_name() + " ") + "--help tells what there is";
 }
 
-int refuse(const CLI::App& app, const CLI::ParseError& error) {
+int refuse(const CLI::App& app, const CLI::ParseError& error, bool json) {
   const Terminal terminal = detect_terminal(STDERR_FILENO, ColourChoice::Auto);
-  Page page = lines_of("gpuhealthctl: ", std::string(error.what()) + "; " + hint_for(app));
+  const std::string text = std::string(error.what()) + "; " + hint_for(app);
+  if (json) write(stdout, dump(json_error({ErrorCode::InvalidInput, text}), false) + "\n");
+  const Page page = lines_of("gpuhealthctl: ", text);
   write(stderr, render(page, {terminal.interactive, terminal.colour, terminal.utf8, 0, 0}));
   return static_cast<int>(ExitCode::Usage);
+}
+
+// What could not be written was not said.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  write(stderr, "gpuhealthctl: cannot write to standard output\n");
+  return static_cast<int>(ExitCode::Failed);
 }
 
 }  // namespace
@@ -113,21 +122,18 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return finish(app.exit(help));
   } catch (const CLI::ParseError& error) {
-    return refuse(app, error);
+    // Options before the mistake are not yet in the context.
+    const bool json = std::any_of(argv + 1, argv + argc, [](std::string_view word) { return word == "--json"; });
+    return refuse(app, error, json);
   }
   context.terminal = detect_terminal(STDOUT_FILENO, context.colour);
   if (!chosen) {
     CLI::App none;
     chosen = set_up_status(none);
   }
-  const ExitCode code = chosen(context);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    write(stderr, "gpuhealthctl: cannot write to standard output\n");
-    return static_cast<int>(ExitCode::Failed);
-  }
-  return static_cast<int>(code);
+  return finish(static_cast<int>(chosen(context)));
 }
 
 void show(const Context& context, const Page& page) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "cli/numbers.hpp"
@@ -14,7 +16,10 @@ Json number(double value) {
   constexpr double exact = 9007199254740992.0;  // 2^53
   if (!std::isfinite(value)) return nullptr;
   if (value == std::round(value) && std::abs(value) <= exact) return static_cast<std::int64_t>(value);
-  return value;
+  // 12 digits are more than any source has; what is beyond them came from our own arithmetic (3103 * 0.001).
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.12g", value);
+  return std::strtod(digits.data(), nullptr);
 }
 
 Json time_or_null(WallTime time) {

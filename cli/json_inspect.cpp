@@ -42,7 +42,7 @@ Json readings(const telemetry::Inspected& one) {
   return out;
 }
 
-Json driver_module(const std::optional<telemetry::DriverModule>& module) {
+Json driver_module(const std::optional<DriverModule>& module) {
   if (!module) return nullptr;
   Json parameters = Json::object();
   for (const auto& [name, value] : module->parameters) parameters[name] = value;

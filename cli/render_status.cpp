@@ -49,14 +49,27 @@ Page problem(const Condition& c, WallTime now, const Terminal& terminal) {
   return page;
 }
 
+// One line, or two where the screen is narrow: nothing of it is cut.
+Page in_brief(const Condition& c, const Terminal& terminal) {
+  Page page;
+  const std::string text = short_label(c.device_label) + ": " + std::string(info(c.type).title);
+  if (terminal.columns == 0 || kIndent + width(clean(text)) <= terminal.columns) {
+    page.line({tag(c), {text}});
+    return page;
+  }
+  page.line({tag(c), {info(c.type).title}});
+  page.paragraph(short_label(c.device_label), kIndent, terminal.columns);
+  return page;
+}
+
 // As many problems in full as fit the screen, then one line each, then how many more.
 Page problems(const std::vector<Condition>& conditions, std::size_t budget, WallTime now, const Terminal& terminal) {
   std::vector<Page> full;
-  std::vector<Line> brief;
+  std::vector<Page> brief;
   for (const Condition& c : conditions) {
     if (!needs_attention(c)) continue;
     full.push_back(problem(c, now, terminal));
-    brief.push_back({tag(c), {short_label(c.device_label) + ": " + std::string(info(c.type).title)}});
+    brief.push_back(in_brief(c, terminal));
   }
   Page page;
   std::size_t shown = 0;
@@ -68,8 +81,8 @@ Page problems(const std::vector<Condition>& conditions, std::size_t budget, Wall
   }
   for (; shown < full.size(); ++shown) {
     const bool last = shown + 1 == full.size();
-    if (page.lines().size() + (last ? 1 : 2) > budget) break;
-    page.line(brief[shown]);
+    if (page.lines().size() + brief[shown].lines().size() + (last ? 0 : 1) > budget) break;
+    page.append(brief[shown]);
   }
   if (shown < full.size()) page.line({fmt::format("and {} more: gpuhealthctl conditions", full.size() - shown)});
   return page;

@@ -20,6 +20,7 @@
 #include "health/engine.hpp"
 #include "store/worker.hpp"
 #include "telemetry/discovery.hpp"
+#include "telemetry/driver_module.hpp"
 #include "telemetry/reader_pool.hpp"
 #include "telemetry/sampler.hpp"
 
@@ -90,6 +91,7 @@ struct Daemon::Impl {
   std::map<PciAddress, std::string> by_address;
   std::vector<health::RememberedDevice> remembered;
   bool remembered_known = false;
+  bool history_restored = false;
   bool discovered = false;
   bool ready = false;
   dbus::ManagerState manager;
@@ -198,7 +200,8 @@ void Daemon::Impl::start() {
 
 void Daemon::Impl::restore_history() {
   store.open_conditions([this](const Result<std::vector<Condition>>& open) {
-    if (!open) return;
+    if (!open || history_restored) return;
+    history_restored = true;
     publish(engine.restore(*open, clock.now()));
     // Those that go on are no change; the bus has not seen them.
     for (const auto& condition : engine.open()) {
@@ -207,7 +210,7 @@ void Daemon::Impl::restore_history() {
   });
   store.known_devices([this](const Result<std::vector<store::KnownDevice>>& known) {
     remembered_known = true;
-    if (!known) return;
+    if (!known || !remembered.empty()) return;
     for (const auto& d : *known) remembered.push_back({d.id, d.label, d.last_boot_id});
     take_inventory();
   });
@@ -305,6 +308,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
   }
   for (const auto& id : left) drop_device(id);
   for (const auto& info : frame.devices) add_device(info);
+  manager.amdgpu = telemetry::read_driver_module(options.sysroot).value_or(DriverModule{});
   if (!discovered) {
     for (const auto& note : frame.notes) log_line(Severity::Info, note);
   }
@@ -435,6 +439,7 @@ void Daemon::Impl::on_store_health(const store::Health& h) {
 }
 
 void Daemon::Impl::on_store_open(const store::OpenReport& report) {
+  if (!history_restored) restore_history();  // it could not be read at the start
   if (report.set_aside_as.empty()) return;
   event(Severity::Warning, "store.set-aside", {},
         "history was damaged (" + report.reason + ") and is set aside as " + report.set_aside_as);

@@ -18,6 +18,7 @@
 #include "core/version.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/log.hpp"
+#include "daemon/only_one.hpp"
 
 namespace {
 
@@ -39,6 +40,7 @@ constexpr const char kUsage[] =
 struct CommandLine {
   Options options;
   bool check_config = false;
+  bool config_dir_given = false;
   int exit_code = -1;  // not negative: print nothing more and exit
 };
 
@@ -67,6 +69,7 @@ CommandLine parse(int argc, char** argv) {
         break;
       case ConfigDir:
         line.options.config_dir = optarg;
+        line.config_dir_given = true;
         break;
       case Reader:
         line.options.reader = optarg;
@@ -110,6 +113,11 @@ std::string find_reader() {
 int main(int argc, char** argv) {
   auto line = parse(argc, argv);
   if (line.exit_code >= 0) return line.exit_code;
+  if (std::error_code ignored;
+      line.config_dir_given && !std::filesystem::is_directory(line.options.config_dir, ignored)) {
+    std::fprintf(stderr, "gpuhealthd: there is no folder %s (--config-dir)\n", line.options.config_dir.c_str());
+    return static_cast<int>(ExitCode::NotFound);
+  }
   auto loaded = gpuhealth::daemon::load_config(line.options.config_dir);
   gpuhealth::daemon::Config config;
   if (loaded) {
@@ -122,6 +130,11 @@ int main(int argc, char** argv) {
     config.problem = loaded.error().text;
   }
   if (line.check_config) return 0;
+  const auto only = gpuhealth::daemon::be_the_only_one(line.options.state_dir);
+  if (!only) {
+    std::fprintf(stderr, "gpuhealthd: %s\n", only.error().text.c_str());
+    return static_cast<int>(ExitCode::Failed);
+  }
   if (line.options.reader.empty()) line.options.reader = find_reader();
   // Two threads allocate; the default of eight arenas a core would keep memory that nobody uses.
   mallopt(M_ARENA_MAX, 2);

@@ -124,8 +124,8 @@ int Calls::history(sd_bus_message* call) {
   query.max_points = std::min(in.u32(), kMaxHistoryPoints);
   if (in.error() < 0) return in.error();
   const ReadingInfo* reading = find_reading(name);
-  if (model_.device(query.device) == nullptr)
-    return refuse(call, ErrorCode::NotFound, "no device has the id \"" + query.device + "\"");
+  // One that has left may have a history yet; the store tells.
+  const bool known = model_.device(query.device) != nullptr;
   if (reading == nullptr) return refuse(call, ErrorCode::NotFound, "no reading has the name \"" + name + "\"");
   if (reading->keep != Keep::History)
     return refuse(call, ErrorCode::InvalidInput, "\"" + name + "\" is not kept in history, only its last value is");
@@ -134,8 +134,12 @@ int Calls::history(sd_bus_message* call) {
   query.reading = reading->id;
   if (!requests_.history) return refuse(call, ErrorCode::Unavailable, "this daemon keeps no history");
   if (auto pending = open(call))
-    requests_.history(query, [pending, most = query.max_points](Result<std::vector<store::HistoryPoint>> points) {
+    requests_.history(query, [pending, known, device = query.device,
+                              most = query.max_points](Result<std::vector<store::HistoryPoint>> points) {
       if (!points) return pending->finish(points.error());
+      if (!known && points->empty())
+        return pending->finish(Error{ErrorCode::NotFound, "no device has the id \"" + device +
+                                                              "\", and history has nothing of it in this time"});
       if (points->size() > most) points->resize(most);
       pending->finish(*points);
     });

@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/condition.hpp"
+#include "core/driver_module.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
@@ -49,6 +50,7 @@ struct ManagerView {
   std::string version;
   std::string boot_id;
   std::string kernel_release;
+  DriverModule amdgpu;  // empty when it is not loaded
   std::string store_problem;
   std::string config_problem;
   WallTime started;

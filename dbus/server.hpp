@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
+#include "core/driver_module.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
@@ -41,6 +42,7 @@ struct ManagerState {
   std::string version;
   std::string boot_id;
   std::string kernel_release;
+  DriverModule amdgpu;         // empty when it is not loaded
   std::string store_problem;   // empty when history works
   std::string config_problem;  // empty when the last reload succeeded
   WallTime started;

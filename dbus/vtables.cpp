@@ -63,9 +63,9 @@ void write_subsystem(Writer& out, const DeviceInfo& d) {
   out.text(known ? hex4(*d.subsystem_vendor) + ":" + hex4(*d.subsystem_device) : "");
 }
 
-void write_firmware(Writer& out, const DeviceInfo& d) {
+void write_dictionary(Writer& out, const std::map<std::string, std::string>& pairs) {
   out.begin('a', "{ss}");
-  for (const auto& [block, version] : d.firmware) out.begin('e', "ss").text(block).text(version).end();
+  for (const auto& [key, value] : pairs) out.begin('e', "ss").text(key).text(value).end();
   out.end();
 }
 
@@ -102,6 +102,13 @@ const sd_bus_vtable kManagerTable[] = {
     SD_BUS_PROPERTY("BootId", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.boot_id); }>), 0, kConst),
     SD_BUS_PROPERTY("KernelRelease", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.kernel_release); }>),
                     0, kConst),
+    SD_BUS_PROPERTY("AmdgpuVersion", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.amdgpu.version); }>),
+                    0, kPolled),
+    SD_BUS_PROPERTY("AmdgpuSrcversion", "s",
+                    (manager<[](auto& w, auto& o) { w.text(o.model.manager.amdgpu.srcversion); }>), 0, kPolled),
+    SD_BUS_PROPERTY("AmdgpuParameters", "a{ss}",
+                    (manager<[](auto& w, auto& o) { write_dictionary(w, o.model.manager.amdgpu.parameters); }>), 0,
+                    kPolled),
     SD_BUS_PROPERTY("Started", "t", (manager<[](auto& w, auto& o) { w.time(o.model.manager.started); }>), 0, kConst),
     SD_BUS_PROPERTY("Samples", "t", (manager<[](auto& w, auto& o) { w.u64(o.model.manager.samples); }>), 0, kPolled),
     SD_BUS_PROPERTY("StoreProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.store_problem); }>), 0,
@@ -125,7 +132,8 @@ const sd_bus_vtable kDeviceTable[] = {
     SD_BUS_PROPERTY("VbiosVersion", "s", (device<[](auto& w, auto& d) { w.text(d.info.vbios_version); }>), 0, kConst),
     SD_BUS_PROPERTY("Family", "s", (device<[](auto& w, auto& d) { w.text(to_string(d.info.family)); }>), 0, kConst),
     SD_BUS_PROPERTY("Gfx", "s", (device<[](auto& w, auto& d) { w.text(d.info.gfx); }>), 0, kConst),
-    SD_BUS_PROPERTY("Firmware", "a{ss}", (device<[](auto& w, auto& d) { write_firmware(w, d.info); }>), 0, kConst),
+    SD_BUS_PROPERTY("Firmware", "a{ss}", (device<[](auto& w, auto& d) { write_dictionary(w, d.info.firmware); }>), 0,
+                    kConst),
     SD_BUS_PROPERTY("RuntimeStatus", "s", (device<[](auto& w, auto& d) { w.text(to_string(sample_of(d).power)); }>), 0,
                     kChanges),
     SD_BUS_PROPERTY("Health", "s", (device<[](auto& w, auto& d) { w.text(d.health); }>), 0, kChanges),

@@ -108,6 +108,7 @@ std::vector<Change> Engine::restore(std::vector<Condition> open, Now now) {
     const bool this_boot = condition.boot_id == impl_->boot_id;
     const auto type = condition.type;
     auto& life = tracked.life(type);
+    if (life.open() != nullptr && life.open()->id == condition.id) continue;  // history came back late, with our own
     if ((this_boot || type == ConditionType::GpuMissing) && life.open() == nullptr) {
       life.restore(std::move(condition), now);
       // Whether reads still hang is found out anew; if they do, the same condition is opened again.

@@ -34,7 +34,7 @@ class Engine {
 
   // Conditions that history holds as open. Those of this boot go on; of an earlier boot, those about a sample are
   // cleared
-  // ("rebooted"), while gpu-missing stays until the device is back or acknowledged and forgotten.
+  // ("rebooted"), while gpu-missing stays until the device is back or acknowledged and forgotten. May come late.
   std::vector<Change> restore(std::vector<Condition> open, Now now);
 
   // A sample that is not later (steady time) than the last one of its device is ignored.

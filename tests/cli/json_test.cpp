@@ -16,6 +16,8 @@ TEST(Json, IntegralNumbersAreIntegersAndTheRestKeepsItsDigits) {
   EXPECT_EQ(dump(number(45)), "45");
   EXPECT_EQ(dump(number(-3)), "-3");
   EXPECT_EQ(dump(number(45.5)), "45.5");
+  EXPECT_EQ(dump(number(3103 * 0.001)), "3.103");  // 3.1029999999999998 to a machine
+  EXPECT_EQ(dump(number(123456.789012)), "123456.789012");
   EXPECT_EQ(dump(number(std::numeric_limits<double>::quiet_NaN())), "null");
 }
 

@@ -154,7 +154,31 @@ TEST_F(ProgramTest, ErrorsAreJsonTooWhenAskedFor) {
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["error"]["code"], "not-found");
 }
 
+TEST_F(ProgramTest, WrongCommandLinesAreJsonTooWhenAskedFor) {
+  for (const char* line :
+       {"--json bogus", "history --json", "status --json surplus", "decode-metrics x --type y --json"}) {
+    const auto outcome = run(std::string(line) + " 2>/dev/null");
+    EXPECT_EQ(outcome.code, 2) << line;
+    const auto json = nlohmann::json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << line << ": " << outcome.out;
+    EXPECT_EQ(json["error"]["code"], "invalid-input") << line;
+  }
+}
+
+TEST_F(ProgramTest, QuietStillSaysWhyAFileIsWrong) {
+  const auto outcome = run("-q decode-metrics " + file("empty", ""));
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out, testing::StartsWith("gpuhealthctl: " + (folder_ / "empty").string() + ": "));
+}
+
+TEST_F(ProgramTest, AnUnknownTypeOfTableIsToldTheKnownOnes) {
+  EXPECT_THAT(run("decode-metrics x --type board").out,
+              HasSubstr("must be gpu_metrics, gpuboard_temp, baseboard_temp or partition"));
+}
+
 TEST_F(ProgramTest, AFullOutputIsAnError) {
+  EXPECT_EQ(run("--version >/dev/full").code, 7);
+  EXPECT_EQ(run("--help >/dev/full").code, 7);
   EXPECT_EQ(run(std::string(kNoBus) + "explain overheating >/dev/full").code, 7);
 }
 

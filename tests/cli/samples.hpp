@@ -159,7 +159,7 @@ inline telemetry::Inspection inspection() {
   first.metrics = metrics();
   first.runtime_status = "active";
   telemetry::Inspection out;
-  out.amdgpu = telemetry::DriverModule{"", "9B3E1A0C5D7F", {{"runpm", "-1"}}};
+  out.amdgpu = DriverModule{"", "9B3E1A0C5D7F", {{"runpm", "-1"}}};
   out.devices = {second, first};
   out.notes = {"one note"};
   return out;

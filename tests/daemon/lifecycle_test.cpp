@@ -188,6 +188,10 @@ TEST_F(LifecycleTest, CheckConfigSaysWhatIsWrongAndEnds) {
   configure("");
   test::Process good(check, {});
   EXPECT_EQ(good.wait(10s), 0);
+  std::ranges::replace(check, config.string(), (config / "absent").string());
+  test::Process absent(check, {});
+  EXPECT_TRUE(absent.says("there is no folder " + (config / "absent").string())) << absent.said();
+  EXPECT_EQ(absent.wait(10s), 5);
 }
 
 TEST_F(LifecycleTest, ADamagedHistoryIsSetAsideAndSaid) {
@@ -257,6 +261,38 @@ TEST_F(LifecycleTest, ASecondDaemonSaysSoAndDoesNotTakeOver) {
   EXPECT_TRUE(await_samples(1));
   second.send(SIGTERM);
   EXPECT_EQ(second.wait(2s), 0);
+}
+
+TEST_F(LifecycleTest, ASecondDaemonOnTheSameHistoryIsRefusedAndToldWhoHasIt) {
+  plug(std::vector{a_});
+  start();
+  test::Process second(arguments(), {});
+  EXPECT_TRUE(second.says("another gpuhealthd (pid " + std::to_string(daemon->pid()) + ") uses " + state.string()))
+      << second.said();
+  EXPECT_EQ(second.wait(5s), 7);
+  EXPECT_TRUE(await_samples(1));
+  // One that was killed leaves nothing that is in the way.
+  daemon->send(SIGKILL);
+  ASSERT_EQ(daemon->wait(5s), 128 + SIGKILL);
+  start();
+  EXPECT_TRUE(await_samples(1));
+}
+
+TEST_F(LifecycleTest, WhatHistoryKnewIsRememberedWhenItComesBackLate) {
+  plug(std::vector{a_, b_});
+  start();
+  ASSERT_TRUE(await_samples(2));
+  ASSERT_EQ(stop(), 0);
+  // The next boot: one card is gone, and history's folder is not there yet.
+  plug(std::vector{a_}, 2);
+  const auto away = home.path() / "away";
+  fs::rename(state, away);
+  std::ofstream(state) << "a file where a folder belongs";
+  start();
+  ASSERT_TRUE(await([](dbus::Client& c) { return !c.manager()->store_problem.empty(); }));
+  fs::remove(state);
+  fs::rename(away, state);
+  EXPECT_TRUE(await_confirmed(ConditionType::GpuMissing, id_of(b_)));
 }
 
 TEST_F(LifecycleTest, AReaderThatIsKilledIsStartedAgain) {

@@ -28,7 +28,8 @@ Requests answers() {
   Requests r;
   r.history = [](const store::HistoryQuery& q, const auto& then) {
     std::vector<store::HistoryPoint> points;
-    for (std::uint32_t i = 0; i < q.max_points; ++i)
+    const bool known = q.device == kCardId || q.device == "uid-gone";
+    for (std::uint32_t i = 0; known && i < q.max_points; ++i)
       points.push_back({q.since + std::chrono::minutes(i), 1.0 + i, 2.0 + i, 3.0 + i});
     then(points);
   };
@@ -73,6 +74,10 @@ TEST_F(ClientTest, SeesTheManager) {
   EXPECT_EQ(m->version, "0.1.0");
   EXPECT_EQ(m->boot_id, "b00710ad-0000-4000-8000-000000000001");
   EXPECT_EQ(m->kernel_release, "6.12.57-amd64");
+  EXPECT_EQ(m->amdgpu.version, "6.12.12");
+  EXPECT_EQ(m->amdgpu.srcversion, "9B3E1A0C5D7F");
+  EXPECT_EQ(m->amdgpu.parameters,
+            (std::map<std::string, std::string>{{"ppfeaturemask", "0xfff7bfff"}, {"runpm", "-1"}}));
   EXPECT_EQ(to_microseconds(m->started), 1'764'514'000'000'000);
   EXPECT_EQ(m->samples, 42u);
   EXPECT_EQ(m->health, "critical");
@@ -166,6 +171,12 @@ TEST_F(ClientTest, GetsEventsAndPastConditions) {
   EXPECT_EQ(past->front().state, ConditionState::Cleared);
   EXPECT_EQ(to_microseconds(past->front().cleared), 1'764'515'900'000'000);
   EXPECT_EQ(past->front().evidence.size(), 2u);
+}
+
+TEST_F(ClientTest, SeesTheHistoryOfACardThatHasLeft) {
+  const auto points = client().history({"uid-gone", ReadingId::TemperatureEdge, {}, WallTime::max(), 3});
+  ASSERT_TRUE(points) << points.error().text;
+  EXPECT_EQ(points->size(), 3u);
 }
 
 TEST_F(ClientTest, LearnsWhatWasWrongWithAQuestion) {

@@ -69,6 +69,7 @@ inline dbus::ManagerState manager_state() {
   m.version = "0.1.0";
   m.boot_id = "b00710ad-0000-4000-8000-000000000001";
   m.kernel_release = "6.12.57-amd64";
+  m.amdgpu = {"6.12.12", "9B3E1A0C5D7F", {{"runpm", "-1"}, {"ppfeaturemask", "0xfff7bfff"}}};
   m.started = wall_from_microseconds(1'764'514'000'000'000);
   m.samples = 42;
   return m;

@@ -210,6 +210,16 @@ TEST(Engine, RestoredConditionsOfAnEarlierBootAreCleared) {
   EXPECT_TRUE(machine.engine.open().empty());
 }
 
+TEST(Engine, AHistoryThatComesBackLateDoesNotEndWhatGoesOn) {
+  auto machine = overheated();
+  const auto now_open = *machine.open(kHot);
+  const auto before = machine.changes.size();
+  machine.take(machine.engine.restore({now_open}, machine.clock.now()));
+  EXPECT_EQ(machine.changes.size(), before);
+  ASSERT_TRUE(machine.open(kHot));
+  EXPECT_EQ(machine.open(kHot)->id, now_open.id);
+}
+
 TEST(Engine, RestoreTakesAnything) {
   Condition no_type;
   no_type.type = static_cast<ConditionType>(200);
