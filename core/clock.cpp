@@ -18,4 +18,10 @@ Now SystemClock::now() const {
   return {wall_from_microseconds(microseconds(CLOCK_REALTIME)), {microseconds(CLOCK_BOOTTIME)}};
 }
 
+Now ScaledClock::now() const {
+  const Now real = SystemClock().now();
+  const Duration passed(static_cast<std::int64_t>(static_cast<double>((real.steady - start_.steady).count()) * speed_));
+  return {start_.wall + passed, start_.steady + passed};
+}
+
 }  // namespace gpuhealth

@@ -39,6 +39,17 @@ class SystemClock final : public Clock {
   [[nodiscard]] Now now() const override;
 };
 
+// Real time, `speed` times as fast from the moment it is made: the test clock of simulated machines.
+class ScaledClock final : public Clock {
+ public:
+  explicit ScaledClock(double speed) : speed_(speed), start_(SystemClock().now()) {}
+  [[nodiscard]] Now now() const override;
+
+ private:
+  double speed_;
+  Now start_;
+};
+
 // A clock that a test moves by hand.
 class ManualClock final : public Clock {
  public:

@@ -4,6 +4,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -52,12 +53,19 @@ store::Options store_options(const Options& options, const Settings& s) {
   return out;
 }
 
+// What a span of the daemon's clock takes.
+milliseconds real(const Options& options, std::int64_t ms) {
+  return milliseconds(std::max<std::int64_t>(1, std::llround(static_cast<double>(ms) / options.speed)));
+}
+
 telemetry::ReaderPool::Options pool_options(const Options& options, const Settings& s) {
   telemetry::ReaderPool::Options out;
   out.program = options.reader;
   out.sysroot = options.sysroot;
-  out.patience = milliseconds(s.sampling_patience);
-  out.deadline = milliseconds(s.sampling_deadline);
+  // Reads take real time: on a fast clock they are still given a fair chance.
+  out.patience = std::max(milliseconds(50), real(options, s.sampling_patience));
+  out.deadline = std::max(milliseconds(500), real(options, s.sampling_deadline));
+  for (auto* wait : {&out.first_retry, &out.last_retry, &out.calm}) *wait = real(options, wait->count());
   return out;
 }
 
@@ -220,7 +228,7 @@ void Daemon::Impl::restore_history() {
 
 void Daemon::Impl::schedule_tick() {
   // From the time it was due, so that samples do not drift; after a pause (suspend, a stopped machine) from now.
-  const auto interval = milliseconds(config.settings.sampling_interval);
+  const auto interval = real(options, config.settings.sampling_interval);
   const auto due = tick.expiry() + interval;
   const auto now = std::chrono::steady_clock::now();
   tick.expires_at(due < now ? now + interval : due);

@@ -20,6 +20,7 @@ struct Options {
   std::string state_dir = "/var/lib/gpuhealthd";  // history.db
   std::string config_dir = "/etc/gpuhealthd";
   std::string reader;  // path of gpuhealth-reader
+  double speed = 1;    // of the clock that the daemon is given: its timers run as much faster
 };
 
 class Daemon {

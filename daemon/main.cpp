@@ -7,8 +7,10 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
@@ -108,11 +110,27 @@ std::string find_reader() {
   return (self.parent_path() / "libexec" / "gpuhealth-reader").string();
 }
 
+// The test clock of simulated machines (docs/simulator.md).
+std::optional<double> test_speed() {
+  const char* text = std::getenv("GPUHEALTH_TEST_SPEED");
+  if (text == nullptr) return 1;
+  char* end = nullptr;
+  const double speed = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(speed >= 1 && speed <= 1000)) return std::nullopt;
+  return speed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   auto line = parse(argc, argv);
   if (line.exit_code >= 0) return line.exit_code;
+  const auto speed = test_speed();
+  if (!speed) {
+    std::fputs("gpuhealthd: GPUHEALTH_TEST_SPEED must be a number from 1 to 1000; unset it outside of tests\n", stderr);
+    return static_cast<int>(ExitCode::Usage);
+  }
+  line.options.speed = *speed;
   if (std::error_code ignored;
       line.config_dir_given && !std::filesystem::is_directory(line.options.config_dir, ignored)) {
     std::fprintf(stderr, "gpuhealthd: there is no folder %s (--config-dir)\n", line.options.config_dir.c_str());
@@ -141,7 +159,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   boost::asio::io_context io(1);
-  const gpuhealth::SystemClock clock;
+  const gpuhealth::ScaledClock clock(line.options.speed);
   gpuhealth::daemon::Daemon daemon(io, clock, line.options, std::move(config));
   boost::asio::signal_set stop(io, SIGINT, SIGTERM);
   stop.async_wait([&](const boost::system::error_code&, int) {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scenario: a machine, what happens to it and when, and what must come of it (docs/simulator.md). Times are seconds
+// of the daemon's clock since its start.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/condition.hpp"
+#include "core/error.hpp"
+#include "core/reading.hpp"
+#include "sim/card.hpp"
+#include "sim/fault_fs.hpp"
+#include "sim/tree.hpp"
+
+namespace gpuhealth::sim {
+
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// What a step does to a card's state.
+struct Ramp {
+  double to = 0;
+  double over_s = 0;
+};
+struct SetState {
+  std::map<std::string, Ramp> numbers;  // by StateField::name
+  std::optional<std::string> performance_level;
+  std::optional<std::string> runtime_status;
+  std::optional<bool> driver_bound;
+  std::vector<RasCount> ras;  // blocks that are named; others stay
+};
+struct SetFault {
+  std::string files;           // glob below the card's folder, "hwmon/temp2_input"
+  std::optional<Fault> fault;  // none: what was set for these files ends
+  double for_s = kNever;
+};
+struct WriteFile {
+  std::string file;
+  std::optional<std::string> text;  // none: the file goes
+};
+struct Unplug {};
+struct Plug {
+  unsigned slot = 0;
+};
+struct Reboot {
+  std::vector<std::string> order;  // cards in the order of their slots; those not named are gone
+};
+enum class DaemonStep : std::uint8_t { Stop, Start, Kill, Reload };
+enum class BusStep : std::uint8_t { Restart };
+
+using What = std::variant<SetState, SetFault, WriteFile, Unplug, Plug, Reboot, DaemonStep, BusStep>;
+
+struct Step {
+  double at_s = 0;
+  std::string card;  // empty: the machine
+  What what;
+};
+
+struct ExpectCondition {
+  ConditionType type{};
+  std::string card;  // empty: any
+  double from_s = 0;
+  std::optional<double> confirmed_by_s;
+  std::optional<double> cleared_by_s;
+  std::optional<Severity> severity;
+  bool never = false;
+};
+struct ExpectReading {
+  ReadingId id{};
+  std::string card;
+  double by_s = 0;
+  double from_s = 0;
+  std::optional<ReadingStatus> status;
+  std::optional<double> at_least;
+  std::optional<double> at_most;
+};
+struct ExpectAccess {
+  AccessKind kind = AccessKind::Read;
+  std::string card;         // empty: the whole /sys
+  std::string files = "*";  // glob below the card's folder
+  double from_s = 0;
+  double to_s = kNever;
+  std::optional<std::size_t> at_least;
+  std::optional<std::size_t> at_most;
+};
+struct ExpectDevice {
+  std::string card;
+  bool present = true;
+  double by_s = 0;
+};
+struct Expectation {
+  std::string text;  // as the file has it, on one line
+  int line = 0;
+  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice> what;
+};
+
+struct ScenarioCard {
+  std::string name;
+  Card card;
+};
+
+struct Scenario {
+  std::string name;
+  std::string about;
+  double duration_s = 60;
+  unsigned seed = 1;
+  bool noise = true;
+  MachineFacts facts;
+  std::string config;  // gpuhealthd.yaml
+  std::vector<ScenarioCard> cards;
+  std::vector<Step> timeline;  // by time
+  std::vector<Expectation> expectations;
+  bool writes_allowed = false;
+};
+
+// Every mistake of the text is in the error, one a line: "FILE:LINE:COLUMN: …".
+Result<Scenario> parse_scenario(const std::string& text, const std::string& file_name);
+Result<Scenario> load_scenario(const std::string& path);
+
+// "30s", "500ms", "2min", "1h"; a plain number is seconds.
+std::optional<double> parse_seconds(std::string_view text);
+
+}  // namespace gpuhealth::sim

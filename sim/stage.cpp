@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/stage.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "core/fd.hpp"
+
+namespace gpuhealth::sim {
+namespace fs = std::filesystem;
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr double kPatience = 10;  // seconds that a bus may take to start
+
+Result<void> bind(const fs::path& from, const fs::path& to) {
+  if (mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+    return fail_errno("cannot mount " + from.string() + " on " + to.string(), errno);
+  return {};
+}
+
+// A folder that every Linux has and that a scenario does not need: the private tmpfs on it leaves nothing behind.
+Result<fs::path> find_base(const std::string& bin_dir) {
+  const std::string here = fs::current_path().string() + "/";
+  const std::string programs = bin_dir + "/";
+  for (const char* candidate : {"/mnt", "/media", "/srv", "/opt"}) {
+    const std::string folder = std::string(candidate) + "/";
+    std::error_code error;
+    if (fs::is_directory(candidate, error) && !here.starts_with(folder) && !programs.starts_with(folder))
+      return fs::path(candidate);
+  }
+  return fail(ErrorCode::Unavailable, "none of /mnt, /media, /srv, /opt is there to mount on");
+}
+
+constexpr const char* kBusConfig =
+    "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN\" "
+    "\"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
+    "<busconfig><type>custom</type><listen>ADDRESS</listen><auth>EXTERNAL</auth>"
+    "<policy context=\"default\"><allow user=\"*\"/><allow own=\"*\"/>"
+    "<allow send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/></policy></busconfig>\n";
+
+}  // namespace
+
+Result<Child> Child::start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                           const fs::path& log) {
+  std::vector<std::string> words = command;
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::vector<std::string> variables = environment;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string variable = *e;
+    const auto name = variable.substr(0, variable.find('=') + 1);
+    const bool ours = std::ranges::any_of(environment, [&](const std::string& v) { return v.starts_with(name); });
+    if (!ours) variables.push_back(variable);
+  }
+  std::vector<char*> envp;
+  for (auto& variable : variables) envp.push_back(variable.data());
+  envp.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (!log.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return fail_errno("cannot start " + command.front(), error);
+  return Child(pid);
+}
+
+Child::~Child() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool Child::runs() {
+  return pid_ > 0 && !wait(0);
+}
+
+void Child::signal(int number) const {
+  if (pid_ > 0) kill(pid_, number);
+}
+
+std::optional<int> Child::wait(double seconds) {
+  if (pid_ <= 0) return 0;
+  const auto until = Steady::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(pid_, &status, WNOHANG);
+    if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
+      pid_ = -1;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    if (Steady::now() >= until) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options options) {
+  auto base = find_base(options.bin_dir);
+  if (!base) return tl::unexpected<Error>(base.error());
+  std::unique_ptr<Stage> stage(new Stage(std::move(options)));
+  stage->base_ = *base;
+  if (mount("tmpfs", base->c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
+    return fail_errno("cannot mount on " + base->string(), errno);
+  stage->machine_ = *base / "machine";
+  for (const char* folder : {"machine", "view", "state", "config"}) fs::create_directory(*base / folder);
+  std::ofstream(*base / "config/gpuhealthd.yaml") << scenario.config;
+  std::vector<Card> cards;
+  for (const auto& card : scenario.cards) cards.push_back(card.card);
+  if (auto done = write_machine(stage->machine_, cards, scenario.facts); !done)
+    return tl::unexpected<Error>(done.error());
+  if (auto done = stage->mount_all(); !done) return tl::unexpected<Error>(done.error());
+  if (auto done = stage->start_bus(); !done) return tl::unexpected<Error>(done.error());
+  return stage;
+}
+
+Result<void> Stage::mount_all() {
+  auto files = FaultFs::mount(machine_, base_ / "view");
+  if (!files) return tl::unexpected<Error>(files.error());
+  files_ = std::move(*files);
+  if (auto done = bind(base_ / "view/sys", "/sys"); !done) return done;
+  for (const char* file : {"sys/kernel/osrelease", "sys/kernel/random/boot_id"}) {
+    const fs::path from = base_ / "view/proc" / file;
+    std::error_code error;
+    if (!fs::exists(from, error)) continue;
+    if (auto done = bind(from, fs::path("/proc") / file); !done) return done;
+  }
+  return {};
+}
+
+std::string Stage::bus_address() const {
+  return "unix:path=" + (base_ / "bus").string();
+}
+
+Result<void> Stage::start_bus() {
+  std::string config = kBusConfig;
+  config.replace(config.find("ADDRESS"), 7, bus_address());
+  std::ofstream(base_ / "bus.conf") << config;
+  auto child = Child::start(
+      {"dbus-daemon", "--config-file=" + (base_ / "bus.conf").string(), "--nofork", "--nopidfile", "--nosyslog"}, {},
+      base_ / "bus.log");
+  if (!child) return tl::unexpected<Error>(child.error());
+  bus_ = std::move(*child);
+  const auto until = Steady::now() + std::chrono::duration<double>(kPatience);
+  while (!fs::exists(base_ / "bus")) {
+    if (!bus_.runs() || Steady::now() > until) return fail(ErrorCode::Unavailable, "dbus-daemon did not start");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return {};
+}
+
+void Stage::stop_bus() {
+  bus_.signal(SIGKILL);
+  bus_.wait(kPatience);
+  std::error_code ignored;
+  fs::remove(base_ / "bus", ignored);
+}
+
+std::vector<std::string> Stage::environment() const {
+  std::ostringstream speed;
+  speed << options_.speed;
+  const char* path = std::getenv("PATH");
+  return {"GPUHEALTH_BUS_ADDRESS=" + bus_address(), "DBUS_SYSTEM_BUS_ADDRESS=" + bus_address(),
+          "GPUHEALTH_TEST_SPEED=" + speed.str(),
+          "PATH=" + options_.bin_dir + ":" + (path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin")};
+}
+
+Result<void> Stage::start_daemon() {
+  auto child = Child::start({options_.bin_dir + "/gpuhealthd", "--bus", bus_address(), "--state-dir",
+                             (base_ / "state").string(), "--config-dir", (base_ / "config").string()},
+                            environment(), base_ / "gpuhealthd.log");
+  if (!child) return tl::unexpected<Error>(child.error());
+  daemon = std::move(*child);
+  return {};
+}
+
+std::optional<int> Stage::stop_daemon(int signal) {
+  daemon.signal(signal);
+  const auto status = daemon.wait(2);
+  if (!status) {
+    daemon.signal(SIGKILL);
+    daemon.wait(kPatience);
+  }
+  return status;
+}
+
+std::string Stage::daemon_log() const {
+  std::ifstream file(base_ / "gpuhealthd.log");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace gpuhealth::sim
