@@ -64,7 +64,7 @@ telemetry::ReaderPool::Options pool_options(const Options& options, const Settin
   out.sysroot = options.sysroot;
   // Reads take real time: on a fast clock they are still given a fair chance.
   out.patience = std::max(milliseconds(50), real(options, s.sampling_patience));
-  out.deadline = std::max(milliseconds(500), real(options, s.sampling_deadline));
+  out.deadline = std::max(milliseconds(1500), real(options, s.sampling_deadline));
   for (auto* wait : {&out.first_retry, &out.last_retry, &out.calm}) *wait = real(options, wait->count());
   return out;
 }
@@ -119,7 +119,7 @@ struct Daemon::Impl {
   void restore_history();
   void on_devices(const telemetry::DevicesFrame& frame);
   void add_device(const DeviceInfo& info);
-  void drop_device(const std::string& id);
+  void drop_device(const std::string& id, bool renamed);
   void take_inventory();
   void on_sample(const PciAddress& address, Sample& sample);
   void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
@@ -314,7 +314,14 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
   for (const auto& [id, device] : devices) {
     if (std::ranges::find(present, id) == present.end()) left.push_back(id);
   }
-  for (const auto& id : left) drop_device(id);
+  for (const auto& id : left) {
+    // Without its driver a card has no id of its own: it is at the same place under another name, and not lost.
+    const auto& was = devices.at(id).info;
+    const bool renamed = std::ranges::any_of(frame.devices, [&](const DeviceInfo& now) {
+      return now.pci == was.pci && now.vendor_id == was.vendor_id && now.device_id == was.device_id;
+    });
+    drop_device(id, renamed);
+  }
   for (const auto& info : frame.devices) add_device(info);
   manager.amdgpu = telemetry::read_driver_module(options.sysroot).value_or(DriverModule{});
   if (!discovered) {
@@ -342,12 +349,13 @@ void Daemon::Impl::add_device(const DeviceInfo& info) {
   if (driver_changed) event(Severity::Info, "device.driver-changed", id, device.label + ": now " + driver);
 }
 
-void Daemon::Impl::drop_device(const std::string& id) {
+void Daemon::Impl::drop_device(const std::string& id, bool renamed) {
   const auto node = devices.extract(id);
   const auto& device = node.mapped();
   by_address.erase(device.info.pci);
-  publish(engine.on_removed(id, device.label, false, clock.now()));
+  publish(engine.on_removed(id, device.label, renamed, clock.now()));
   bus.remove_device(id);
+  if (renamed) return;
   event(Severity::Warning, "device.removed", id, device.label + ": no longer on the bus");
 }
 

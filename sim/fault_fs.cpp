@@ -30,6 +30,8 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
+constexpr double kRemembered = 0.05;  // seconds that the kernel may believe a path that has gone
+
 struct Rule {
   int number = 0;
   std::string pattern;
@@ -95,6 +97,8 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const std::string folder = fs.path_of(parent);
   const std::string path = folder.empty() ? std::string(name) : folder + "/" + name;
   fuse_entry_param entry{};
+  entry.entry_timeout = kRemembered;  // opening sixty files walks the same folders sixty times
+  entry.attr_timeout = kRemembered;
   entry.ino = fs.inode_of(path);
   if (!fs.attributes(path, entry.ino, entry.attr)) {
     fuse_reply_err(request, ENOENT);

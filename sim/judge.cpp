@@ -60,7 +60,9 @@ Judge::Judge(const Scenario& scenario, const Player& player) : scenario_(scenari
 
 std::string Judge::card_of(const std::string& device) const {
   for (const auto& card : scenario_.cards) {
-    if (device == id_of(player_.card(card.name)) || device == id_of(card.card)) return card.name;
+    const Card& now = player_.card(card.name);
+    if (device == id_of(now) || device == id_of(card.card)) return card.name;
+    if (device.starts_with("pci-" + to_string(now.place.gpu))) return card.name;  // without its driver
   }
   return {};
 }

@@ -125,13 +125,14 @@ Result<void> Player::set(Actor& actor, const Step& step, const SetState& change)
 }
 
 Result<void> Player::fault(Actor& actor, const SetFault& change, double now_s) {
-  const std::string pattern = glob_of(actor.card, change.files);
-  for (const auto& old : faults_) {
-    if (old.pattern == pattern) stage_.files().remove(old.rule);
+  for (const auto& files : change.files) {
+    const std::string pattern = glob_of(actor.card, files);
+    for (const auto& old : faults_) {
+      if (old.pattern == pattern) stage_.files().remove(old.rule);
+    }
+    std::erase_if(faults_, [&](const Timed& old) { return old.pattern == pattern; });
+    if (change.fault) faults_.push_back({stage_.files().add(pattern, *change.fault), now_s + change.for_s, pattern});
   }
-  std::erase_if(faults_, [&](const Timed& old) { return old.pattern == pattern; });
-  if (!change.fault) return {};
-  faults_.push_back({stage_.files().add(pattern, *change.fault), now_s + change.for_s, pattern});
   return {};
 }
 

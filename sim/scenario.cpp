@@ -41,6 +41,8 @@ constexpr auto kErrors = std::to_array<Named<int>>({{"EACCES", EACCES},
                                                     {"ENOENT", ENOENT},
                                                     {"EOPNOTSUPP", EOPNOTSUPP},
                                                     {"EPERM", EPERM},
+                                                    {"EREMOTEIO", EREMOTEIO},
+                                                    {"ETIME", ETIME},
                                                     {"ETIMEDOUT", ETIMEDOUT}});
 constexpr auto kDaemonSteps = std::to_array<Named<DaemonStep>>({{"stop", DaemonStep::Stop},
                                                                 {"start", DaemonStep::Start},
@@ -253,7 +255,11 @@ class Parser {
                                                   "hang",  "short", "for",        "end"};
     const auto map = doc_.map(node, "a fault", known);
     SetFault out;
-    if (!with(map, "files", [&](auto& n) { out.files = doc_.text(n, "files"); })) doc_.say(node, "a fault needs files");
+    const auto read_files = [&](auto& n) {
+      if (!n.IsSequence()) return out.files.push_back(doc_.text(n, "files"));
+      for (const auto& one : doc_.list(n, "files")) out.files.push_back(doc_.text(one, "files"));
+    };
+    if (!with(map, "files", read_files)) doc_.say(node, "a fault needs files");
     with(map, "for", [&](auto& n) { out.for_s = doc_.seconds(n, "for"); });
     int kinds = 0;
     const auto kind = [&](const char* key, Fault::Kind is, auto value) {

@@ -35,8 +35,8 @@ struct SetState {
   std::vector<RasCount> ras;  // blocks that are named; others stay
 };
 struct SetFault {
-  std::string files;           // glob below the card's folder, "hwmon/temp2_input"
-  std::optional<Fault> fault;  // none: what was set for these files ends
+  std::vector<std::string> files;  // globs below the card's folder, "hwmon/temp2_input"
+  std::optional<Fault> fault;      // none: what was set for these files ends
   double for_s = kNever;
 };
 struct WriteFile {
