@@ -79,6 +79,7 @@ Event Classifier::event_of(const Parsed& parsed) const {
   event.line = number_;
   event.text = parsed.line.message.substr(0, kMostText);
   event.time = parsed.line.time;
+  event.from = parsed.origin.from;
   event.device = parsed.origin.device;
   if (!event.device) event.device = card_of(parsed.origin.text);
   return event;
@@ -303,7 +304,7 @@ std::vector<Event> classify(std::string_view log) {
   for (const auto& hit : hits) classifier.feed(hit.text, hit.number);
   classifier.finish();
   auto events = classifier.take_closed();
-  std::ranges::stable_sort(events, {}, &Event::line);
+  std::ranges::sort(events, {}, [](const Event& event) { return std::pair(event.line, event.type); });
   return events;
 }
 

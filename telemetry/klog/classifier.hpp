@@ -32,6 +32,7 @@ class Classifier {
   std::vector<Event> take_closed() { return folding_.take_closed(); }
   std::vector<Event> take_news() { return folding_.take_news(); }
   Facts& facts() { return facts_; }
+  [[nodiscard]] bool waits() const { return folding_.waits(); }  // bursts that time will end
 
  private:
   struct Parsed {

@@ -42,6 +42,17 @@ void Facts::add_port_ids(const PciAddress& address, std::uint32_t vendor, std::u
     gpu_switches_.insert(address);
 }
 
+void Facts::add_gpu_port(const PciAddress& port, const PciAddress& gpu) {
+  if (gpu_ports_.size() < kMost) gpu_ports_.emplace(port, slot_of(gpu));
+}
+
+std::optional<PciAddress> Facts::gpu_of(const PciAddress& address) const {
+  if (gpu_slot(address)) return slot_of(address);
+  const auto [first, last] = gpu_ports_.equal_range(address);
+  if (first == last || std::next(first) != last) return std::nullopt;
+  return first->second;
+}
+
 void Facts::add_minor(unsigned minor, const PciAddress& address) {
   if (minors_.size() < kMost) minors_.insert_or_assign(minor, address);
 }
@@ -57,7 +68,7 @@ bool Facts::gpu_slot(const PciAddress& address) const {
 }
 
 Relation Facts::port(const PciAddress& address) const {
-  if (gpu_switches_.contains(address)) return Relation::Gpu;
+  if (gpu_switches_.contains(address) || gpu_ports_.contains(address)) return Relation::Gpu;
   const auto range = bridges_.find(address);
   if (range != bridges_.end()) {
     const auto below = [&](const PciAddress& a) {
@@ -66,6 +77,7 @@ Relation Facts::port(const PciAddress& address) const {
     if (std::ranges::any_of(gpu_slots_, below)) return Relation::Gpu;
     if (std::ranges::any_of(functions_, [&](const auto& f) { return below(f.first); })) return Relation::NotGpu;
   }
+  if (all_ports_known_) return Relation::NotGpu;
   // Nothing tells what lies below it: not a GPU, when only other devices complain and no GPU's driver is in the log.
   return foreign_error_ && !gpu_driver_ && gpu_slots_.empty() ? Relation::NotGpu : Relation::Unknown;
 }

@@ -29,6 +29,8 @@ class Folding {
   // Ends all bursts.
   void finish();
 
+  [[nodiscard]] bool waits() const { return !open_.empty(); }
+
   // Offline: events whose burst is over, in the order in which they ended.
   std::vector<Event> take_closed();
   // Live: events not told yet, at once; and, when a burst ends, one that counts what came after (`count` lines).

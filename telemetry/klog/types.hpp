@@ -41,6 +41,7 @@ struct Event {
   std::string time;                  // as the log writes it; empty when it does not
   std::string process;               // of the program concerned, where the log names one
   std::uint32_t pid = 0;             // 0: not named
+  std::uint16_t from = 0;            // who says it, bits of klog::From
   std::string subject;               // ring, RAS block, Xid number …; empty when the type has none
 };
 
