@@ -2,7 +2,6 @@
 #include "daemon/daemon.hpp"
 
 #include <systemd/sd-daemon.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,8 +191,8 @@ void Daemon::Impl::start() {
   bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
   restore_history();
   if (options.sysroot.empty()) {
-    auto started = Hotplug::start(
-        io, [this] { readers.discover(); }, [this](const Notice& notice) { on_notice(notice); });
+    auto started =
+        Hotplug::start(io, [this] { readers.discover(); }, [this](const Notice& notice) { on_notice(notice); });
     if (started) {
       hotplug = std::move(*started);
     } else {

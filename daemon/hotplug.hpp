@@ -26,7 +26,8 @@ struct Notice {
   std::string task;     // WEDGED: the program that hung it, where the kernel says so
   std::uint32_t pid = 0;
 };
-// "none" -> "it was reset and works again", "rebind" -> "…": what an item of WEDGED means (drm_drv.c, since Linux 6.15).
+// "none" -> "it was reset and works again", "rebind" -> "…": what an item of WEDGED means (drm_drv.c, since
+// Linux 6.15).
 std::string meaning_of_wedged(std::string_view methods);
 
 class Hotplug {

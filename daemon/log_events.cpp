@@ -35,14 +35,16 @@ Event event_of(const Notice& notice, WallTime now, const std::string& boot_id) {
   out.boot_id = boot_id;
   if (notice.kind == Notice::Kind::Coredump) {
     out.type = klog::info(klog::Type::GpuCoredump).name;
-    out.text = "the driver saved the state of the GPU " + (notice.device.empty() ? "(which, it does not say)" : "at " + notice.device) +
+    out.text = "the driver saved the state of the GPU " +
+               (notice.device.empty() ? "(which, it does not say)" : "at " + notice.device) +
                " in /sys/class/devcoredump, for some minutes";
     return out;
   }
   out.type = klog::info(klog::Type::GpuWedged).name;
   out.severity = notice.methods == "none" ? Severity::Info : Severity::Critical;
-  out.text = "the driver says of the GPU " + (notice.device.empty() ? std::string("(which, it does not say)") : "at " + notice.device) +
-             ": " + meaning_of_wedged(notice.methods);
+  out.text = "the driver says of the GPU " +
+             (notice.device.empty() ? std::string("(which, it does not say)") : "at " + notice.device) + ": " +
+             meaning_of_wedged(notice.methods);
   if (notice.pid != 0) out.text += " (program " + notice.task + ", " + std::to_string(notice.pid) + ")";
   return out;
 }
@@ -51,7 +53,8 @@ Event lost_records(std::uint64_t lost, WallTime now, const std::string& boot_id)
   Event out;
   out.time = now;
   out.type = "klog.lost";
-  out.text = std::to_string(lost) + " lines of the kernel log were overwritten before they could be read; what they said is not known";
+  out.text = std::to_string(lost) +
+             " lines of the kernel log were overwritten before they could be read; what they said is not known";
   out.boot_id = boot_id;
   return out;
 }

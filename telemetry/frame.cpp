@@ -244,7 +244,8 @@ std::optional<KlogFrame> get_klog(std::uint64_t tick, In in) {
     auto& event = item.event;
     const auto type = in.get<std::uint8_t>();
     const auto severity = in.get<std::uint8_t>();
-    if (type >= static_cast<std::uint8_t>(klog::Type::Count) || severity > static_cast<std::uint8_t>(Severity::Critical))
+    if (type >= static_cast<std::uint8_t>(klog::Type::Count) ||
+        severity > static_cast<std::uint8_t>(Severity::Critical))
       return std::nullopt;
     event.type = static_cast<klog::Type>(type);
     event.severity = static_cast<Severity>(severity);

@@ -24,12 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRecordBytes = 16384;    // a record of /dev/kmsg has at most 8 KiB (CONSOLE_EXT_LOG_MAX)
+constexpr std::size_t kRecordBytes = 16384;      // a record of /dev/kmsg has at most 8 KiB (CONSOLE_EXT_LOG_MAX)
 constexpr std::size_t kMostPending = 1U << 16U;  // a line without an end is cut here
-constexpr int kRecordsAFrame = 4096;           // then what was found is told, however many more there are
-constexpr std::uint64_t kTellEvery = 2000;     // records without an event, after which the place is told all the same
-constexpr int kTickMs = 1000;                  // while something may end by time
-constexpr int kFileMs = 200;                   // a file that stands in for /dev/kmsg is looked at again
+constexpr int kRecordsAFrame = 4096;             // then what was found is told, however many more there are
+constexpr std::uint64_t kTellEvery = 2000;       // records without an event, after which the place is told all the same
+constexpr int kTickMs = 1000;                    // while something may end by time
+constexpr int kFileMs = 200;                     // a file that stands in for /dev/kmsg is looked at again
 
 std::int64_t uptime_us() {
   timespec now{};
@@ -149,7 +149,8 @@ int follow_kmsg(const std::string& sysroot, std::optional<std::uint64_t> after, 
   const bool pipe = ::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode);
   const Fd log(::open(path.c_str(), (pipe ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC));
   if (!log) {
-    std::fprintf(stderr, "gpuhealth-reader: cannot open %s: %s\n", path.c_str(), std::generic_category().message(errno).c_str());
+    std::fprintf(stderr, "gpuhealth-reader: cannot open %s: %s\n", path.c_str(),
+                 std::generic_category().message(errno).c_str());
     return static_cast<int>(ExitCode::Unavailable);
   }
   const bool file = ::fstat(log.get(), &about) == 0 && S_ISREG(about.st_mode);

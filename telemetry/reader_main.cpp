@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
       continue;
     }
     std::fprintf(stderr,
-                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs or kmsg, --after NUMBER; gpuhealthd starts this program, see gpuhealthd(8)\n",
+                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs or kmsg, --after NUMBER; gpuhealthd "
+                 "starts this program, see gpuhealthd(8)\n",
                  argv[i]);
     return static_cast<int>(ExitCode::Usage);
   }
