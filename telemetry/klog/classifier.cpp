@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "telemetry/klog/false_counts.hpp"
+
 namespace gpuhealth::klog {
 namespace {
 
@@ -70,6 +72,19 @@ std::optional<PciAddress> nvidia_address(std::string_view text) {
   if (whole.find('.') == npos) whole += ".0";
   std::size_t length = 0;
   return address_at(whole, length);
+}
+
+// "1048560 correctable hardware errors": what a query of a sleeping GPU reads. The number stands before the word.
+bool is_false_ras(Type type, std::string_view text) {
+  if (type != Type::RasCorrectable && type != Type::RasUncorrectable && type != Type::RasDeferred) return false;
+  for (const std::string_view word : {" new ", " correctable", " uncorrectable", " deferred"}) {
+    const auto end = text.find(word);
+    if (end == npos) continue;
+    const auto begin = text.find_last_not_of("0123456789", end == 0 ? 0 : end - 1);
+    const auto count = number_at<std::uint64_t>(text.substr(begin == npos ? 0 : begin + 1));
+    return count && is_false_count(*count);
+  }
+  return false;
 }
 
 }  // namespace
@@ -192,6 +207,7 @@ void Classifier::rows(const Parsed& parsed, const Folding::Place& place) {
     // One sign of two: the GPU itself has not said anything.
     if (row.type == Type::BusLost && (origin.from & kGpuDrivers) == 0 && (row.from & Pci) != 0)
       event.severity = Severity::Warning;
+    if (is_false_ras(row.type, origin.text)) event.severity = Severity::Info;
     if ((origin.from & (I915 | Xe)) != 0) {
       if (const auto program = intel_program(origin.text)) {
         event.process = program->name;

@@ -13,6 +13,17 @@ namespace {
 using test::Said;
 using test::said_of;
 
+TEST(KlogTraps, Trap01CountsOfASleepingGpuAreNoErrors) {
+  EXPECT_EQ(said_of("amdgpu 0000:43:00.0: amdgpu: 1048560 correctable hardware errors detected in umc block, no user "
+                    "action is needed."),
+            Said{"1 ras.correctable info 0000:43:00.0 x1"});
+  EXPECT_EQ(said_of("amdgpu 0000:43:00.0: {7}socket: 1, die: 3, 2097120 uncorrectable hardware errors detected in "
+                    "total in umc block"),
+            Said{"1 ras.uncorrectable info 0000:43:00.0 x1"});
+  EXPECT_EQ(said_of("amdgpu 0000:43:00.0: amdgpu: 10485 correctable hardware errors detected in umc block"),
+            Said{"1 ras.correctable warning 0000:43:00.0 x1"});
+}
+
 TEST(KlogTraps, Trap03TextDriftsBetweenKernels) {
   const Said begin = {"1 gpu.reset.begin warning 0000:03:00.0 x1"};
   for (const std::string_view line :
