@@ -426,7 +426,11 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
   if (frame.lost > 0) happened(lost_records(frame.lost, now.wall, boot_id));
   for (const auto& item : frame.items) {
     auto event = event_of(item, now.wall, boot_id);
-    if (const auto* device = concerned(item)) event.device = device->info.id();
+    const auto* device = concerned(item);
+    if (device != nullptr) event.device = device->info.id();
+    const auto age = Duration(static_cast<std::int64_t>(item.age_us));
+    if (const auto sign = sign_of(item.event); sign && device != nullptr)
+      publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
     happened(std::move(event));
   }
   write_log_place(options.state_dir, boot_id, frame.sequence);
@@ -435,7 +439,14 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
 void Daemon::Impl::on_notice(const Notice& notice) {
   auto event = event_of(notice, clock.now().wall, boot_id);
   if (const auto address = parse_pci_address(notice.device)) {
-    if (const auto* device = device_at(*address)) event.device = device->info.id();
+    if (const auto* device = device_at(*address)) {
+      event.device = device->info.id();
+      if (notice.kind == Notice::Kind::Wedged) {
+        const auto now = clock.now();
+        const auto sign = notice.methods == "none" ? health::Sign::ResetSucceeded : health::Sign::Wedged;
+        publish(engine.on_sign(device->info, sign, {now.steady, now.wall, event.text}, now));
+      }
+    }
   }
   happened(std::move(event));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/log_events.hpp"
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 
@@ -57,6 +58,33 @@ Event lost_records(std::uint64_t lost, WallTime now, const std::string& boot_id)
              " lines of the kernel log were overwritten before they could be read; what they said is not known";
   out.boot_id = boot_id;
   return out;
+}
+
+std::optional<health::Sign> sign_of(const klog::Event& event) {
+  using health::Sign;
+  struct Row {
+    klog::Type type;
+    Severity at_least;
+    Sign sign;
+  };
+  static constexpr std::array kRows = std::to_array<Row>({
+      {klog::Type::GpuResetBegin, Severity::Info, Sign::ResetBegan},
+      {klog::Type::GpuResetSucceeded, Severity::Info, Sign::ResetSucceeded},
+      {klog::Type::GpuResetFailed, Severity::Critical, Sign::ResetFailed},
+      {klog::Type::GpuWedged, Severity::Critical, Sign::Wedged},
+      {klog::Type::GpuWedged, Severity::Info, Sign::ResetSucceeded},
+      {klog::Type::MesHang, Severity::Critical, Sign::SchedulerHang},
+      {klog::Type::HwsHang, Severity::Critical, Sign::SchedulerHang},
+      {klog::Type::BusLost, Severity::Critical, Sign::BusLost},
+      {klog::Type::SmuUnresponsive, Severity::Critical, Sign::SmuSilent},
+      {klog::Type::FirmwareMissing, Severity::Warning, Sign::FirmwareMissing},
+      {klog::Type::InitFailed, Severity::Critical, Sign::InitFailed},
+      {klog::Type::RasUncorrectable, Severity::Critical, Sign::MemoryError},
+      {klog::Type::RasPoison, Severity::Critical, Sign::MemoryError},
+  });
+  for (const auto& row : kRows)
+    if (row.type == event.type && event.severity >= row.at_least) return row.sign;
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> read_log_place(const std::string& state_dir, const std::string& boot_id) {

@@ -8,6 +8,7 @@
 
 #include "core/event.hpp"
 #include "daemon/hotplug.hpp"
+#include "health/signs.hpp"
 #include "telemetry/frame.hpp"
 
 namespace gpuhealth::daemon {
@@ -16,6 +17,9 @@ namespace gpuhealth::daemon {
 Event event_of(const telemetry::KlogFrame::Item& item, WallTime now, const std::string& boot_id);
 Event event_of(const Notice& notice, WallTime now, const std::string& boot_id);
 Event lost_records(std::uint64_t lost, WallTime now, const std::string& boot_id);
+
+// What the line is a sign of, for health; nothing for most.
+std::optional<health::Sign> sign_of(const klog::Event& event);
 
 // One small file of the state folder: the boot's id and a record's number. Nothing for another boot.
 std::optional<std::uint64_t> read_log_place(const std::string& state_dir, const std::string& boot_id);

@@ -73,6 +73,9 @@ std::optional<Values> parse_text(const SourceRow* row, std::string_view text) {
     case SourceParse::LinkSpeed:
       one = parse_link_speed(text);
       break;
+    case SourceParse::AllOnes:
+      if (text.size() >= 4) one = text.substr(0, 4) == "\xff\xff\xff\xff" ? 0 : 1;
+      break;
     case SourceParse::BadPages:
       if (const auto pages = parse_bad_pages(text)) one = static_cast<double>(pages->total());
       break;
@@ -384,7 +387,9 @@ void Sampler::Impl::read_source(Source& source) {
   std::optional<Values> values;
   AttributeRead got;
   if (source.fd) {
-    got = read(source.fd, source.shown, buffer);
+    // Of the configuration space the ids only: other registers may act when read.
+    const bool config = source.row != nullptr && source.row->parse == SourceParse::AllOnes;
+    got = read(source.fd, source.shown, std::span(buffer).first(config ? 4 : buffer.size()));
     const bool list = source.row != nullptr && source.row->parse == SourceParse::BadPages;
     if (got.sys_errno == 0 && list && !got.text.empty()) got.text = all_pages(source, got.text);
     if (got.sys_errno == 0) values = parsed(source, got.text);
