@@ -80,18 +80,28 @@ bool is_caller(std::string_view inside) {
   return inside.size() > 1 && (inside[0] == 'T' || inside[0] == 'C') && std::ranges::all_of(inside.substr(1), is_digit);
 }
 
+// dmesg -e and -H: "[  +0.000123]" since the line before, "[Jan 6 14:37]" at the first of a minute.
+bool is_relative(std::string_view inside) {
+  skip_spaces(inside);
+  if (inside.starts_with('+')) return uptime(inside.substr(1)).has_value();
+  if (inside.size() < 6 || inside.size() > 24) return false;
+  const auto end = inside.substr(inside.size() - 6);
+  return end[0] == ' ' && is_digit(end[1]) && is_digit(end[2]) && end[3] == ':' && is_digit(end[4]) && is_digit(end[5]);
+}
+
 // Takes "[...]" that is a time or a caller off the front. The message's own brackets stay.
 bool take_bracket(std::string_view& rest, Line& line) {
   if (rest.empty() || rest.front() != '[') return false;
   const auto close = rest.find(']');
   if (close == npos || close > 80) return false;
-  const auto inside = rest.substr(1, close - 1);
+  auto inside = rest.substr(1, close - 1);
+  if (const auto delta = inside.find(" <"); delta != npos) inside = inside.substr(0, delta);  // dmesg -d
   if (const auto stamp = uptime(inside)) {
     line.stamp = *stamp;
   } else if (const auto at = find_clock(inside); at != npos) {
     std::size_t end = 0;
     line.stamp = clock_stamp(inside, at, end);
-  } else if (!is_caller(inside)) {
+  } else if (!is_caller(inside) && !is_relative(inside)) {
     return false;
   }
   if (!is_caller(inside)) {

@@ -17,6 +17,7 @@ constexpr std::array kDrivers = std::to_array<DriverRow>({
     {"amdgpu", Amd},
     {"kfd", Amd},
     {"amdkfd", Amd},
+    {"kfd2kgd", Amd},
     {"amdgpu_xcp", Amd},
     {"radeon", Radeon},
     {"nvidia", Nvidia},

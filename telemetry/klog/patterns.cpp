@@ -70,6 +70,7 @@ constexpr std::array kHooks = std::to_array<HookRow>({
     {Hook::Aer, " error message received"},
     {Hook::Aer, "error status/mask="},
     {Hook::Aer, "device recovery failed"},
+    {Hook::Aer, "can't recover ("},
     {Hook::Aer, "containment event"},
     {Hook::Aer, ":    ["},  // "   [12] Timeout": the kinds of error of the line before
     {Hook::Aer, "card not present"},

@@ -55,6 +55,8 @@ void set_type(Event& event, Type type) {
 std::string_view without_tag(std::string_view text) {
   for (const std::string_view tag : {"AER: ", "DPC: ", "pciehp: "})
     if (text.starts_with(tag)) return text.substr(tag.size());
+  // "pciehp 0000:00:01.1:pcie004: Slot(0): …" until 5.0: the port's service.
+  if (text.starts_with("pcie") && text.size() > 9 && text.substr(7, 2) == ": ") return text.substr(9);
   return text;
 }
 
@@ -78,7 +80,8 @@ std::optional<PcieFinding> read_pcie(Event base, const Origin& origin, const Fac
     set_type(base, *type);
     device = *source;
     weight = Weight::Echo;
-  } else if (text.starts_with("device recovery failed") || text.starts_with("Device recovery failed")) {
+  } else if (text.starts_with("device recovery failed") || text.starts_with("Device recovery failed") ||
+             text.starts_with("can't recover (")) {
     set_type(base, Type::PcieRecoveryFailed);
   } else if (text.starts_with("containment event")) {
     set_type(base, Type::PcieDpc);

@@ -38,6 +38,11 @@ class KernelLog : public ::testing::Test, protected test::Rig {
   bool await_event(const std::string& type) const {
     return await([&](dbus::Client&) { return !events(type).empty(); });
   }
+  [[nodiscard]] bool is_open(ConditionType type, const std::string& device) const {
+    auto c = client();
+    const auto open = c.conditions();
+    return open && test::find(*open, type, device).has_value();
+  }
   [[nodiscard]] std::string failed_reset() const {
     return "amdgpu " + to_string(a_.place.gpu) + ": GPU reset(2) failed";
   }
@@ -107,6 +112,16 @@ TEST_F(KernelLog, ALineThatNamesNoDeviceIsNobodysWhereThereAreTwo) {
   print(1, "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout, signaled seq=1, emitted seq=3");
   ASSERT_TRUE(await_event("ring.timeout"));
   EXPECT_EQ(events("ring.timeout")[0].device, "");
+}
+
+TEST_F(KernelLog, AFailedResetIsAConditionWithTheKernelsWords) {
+  start();
+  print(1, failed_reset());
+  const auto hang = await_confirmed(ConditionType::GpuHang, id_of(a_));
+  ASSERT_TRUE(hang);
+  ASSERT_EQ(hang->evidence.size(), 1U);
+  EXPECT_EQ(hang->evidence[0].value, failed_reset());
+  EXPECT_FALSE(is_open(ConditionType::GpuHang, id_of(b_)));
 }
 
 }  // namespace

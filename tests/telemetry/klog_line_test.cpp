@@ -53,6 +53,10 @@ TEST(KlogLine, EveryPrefixLeavesTheSameMessage) {
            "kernel: [ 2478.486780] ",
            "kernel: ",
            "           kernel: ",
+           "[  +0.000123] ",
+           "[Jan 6 14:37] ",
+           "[  123.456789 <    0.000012>] ",
+           "[Sat Jan  7 14:25:56 2023 <    0.000012>] ",
            "16:32:32 ",                               // a time alone
            "Jan 06 14:37:38 ",                        // the host cut out
            "  356.920249] ",                          // a cut time

@@ -150,6 +150,23 @@ TEST(KlogWordings, AmdgpuComingUp) {
   });
 }
 
+TEST(KlogWordings, OldKernels) {
+  expect({
+      {"[drm] IP block:gfx_v8_0 is hung!", "ring.timeout warning -"},
+      {"[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout, last signaled seq=1122, last emitted seq=1124",
+       "ring.timeout warning -"},
+      {"amdgpu 0000:01:00.0: GPU fault detected: 146 0x0480880c", "page_fault warning 0000:01:00.0"},
+      {"kfd: qcm fence wait loop timeout expired", "hws.hang critical -"},
+      {"kfd2kgd: cp queue preemption time out.", "hws.hang critical -"},
+      {"[drm] stuck on render ring", "ring.timeout warning -"},
+      {"drm/i915: Resetting chip after gpu hang", "gpu.reset.begin warning -"},
+      {"pciehp 0000:00:01.1:pcie004: Slot(0): Link Down", "pcie.link.down info 0000:00:01.1"},
+      {"nvidia 0000:65:00.0: AER: can't recover (no error_detected callback)",
+       "pcie.recovery.failed critical 0000:65:00.0"},
+      {"amdgpu 0000:05:00.0: amdgpu: failed to write reg 28b4 wait reg 28c6", "ring.timeout warning 0000:05:00.0"},
+  });
+}
+
 TEST(KlogWordings, Radeon) {
   expect({
       {"radeon 0000:01:00.0: ring 0 stalled for more than 10240msec", "ring.timeout warning 0000:01:00.0"},
