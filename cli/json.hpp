@@ -14,6 +14,7 @@
 #include "cli/plot.hpp"
 #include "core/error.hpp"
 #include "telemetry/inspect.hpp"
+#include "telemetry/klog/types.hpp"
 
 namespace gpuhealth::cli {
 
@@ -31,6 +32,7 @@ Json json_error(const Error& error);
 
 Json json_inspect(const telemetry::Inspection& inspection, std::span<const std::vector<Condition>> conditions);
 Json json_metrics(const telemetry::GpuMetrics& metrics);
+Json json_log(std::span<const klog::Event> events);
 
 // The building blocks.
 Json number(double value);  // null for infinities and NaN

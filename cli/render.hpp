@@ -11,6 +11,7 @@
 #include "cli/page.hpp"
 #include "cli/plot.hpp"
 #include "telemetry/inspect.hpp"
+#include "telemetry/klog/types.hpp"
 
 namespace gpuhealth::cli {
 
@@ -34,6 +35,9 @@ Page render_inspect(const telemetry::Inspection& inspection, std::span<const std
                     const Terminal& terminal);
 
 Page render_metrics(const telemetry::GpuMetrics& metrics, const Terminal& terminal);
+
+// One line an event, the worst said first in a summary.
+Page render_log(std::span<const klog::Event> events, const Terminal& terminal);
 
 // Readings in groups (temperature, power, …), those that the part does not have left out. Shared by devices and
 // inspect.

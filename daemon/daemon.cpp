@@ -2,6 +2,7 @@
 #include "daemon/daemon.hpp"
 
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,11 +18,14 @@
 #include "core/version.hpp"
 #include "daemon/hotplug.hpp"
 #include "daemon/log.hpp"
+#include "daemon/log_events.hpp"
 #include "dbus/server.hpp"
 #include "health/engine.hpp"
 #include "store/worker.hpp"
 #include "telemetry/discovery.hpp"
 #include "telemetry/driver_module.hpp"
+#include "telemetry/klog/origin.hpp"
+#include "telemetry/log_reader.hpp"
 #include "telemetry/reader_pool.hpp"
 #include "telemetry/sampler.hpp"
 
@@ -94,6 +98,8 @@ struct Daemon::Impl {
   dbus::Server bus;
   telemetry::ReaderPool readers;
   std::unique_ptr<Hotplug> hotplug;
+  std::unique_ptr<telemetry::LogReader> kernel_log;
+  std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
 
   std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
@@ -123,11 +129,16 @@ struct Daemon::Impl {
   void take_inventory();
   void on_sample(const PciAddress& address, Sample& sample);
   void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
+  void start_kernel_log();
+  void on_kernel_log(const telemetry::KlogFrame& frame);
+  void on_notice(const Notice& notice);
+  Device* concerned(const telemetry::KlogFrame::Item& item);
   void mark_stale();
   void refresh_bus();
   void publish(const std::vector<health::Change>& changes);
   void publish(const health::Change& change);
   void event(Severity severity, std::string type, const std::string& device, std::string text);
+  void happened(Event event);
   void announce_ready();
   void on_store_health(const store::Health& health);
   void on_store_open(const store::OpenReport& report);
@@ -190,13 +201,15 @@ void Daemon::Impl::start() {
   bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
   restore_history();
   if (options.sysroot.empty()) {
-    auto started = Hotplug::start(io, [this] { readers.discover(); });
+    auto started =
+        Hotplug::start(io, [this] { readers.discover(); }, [this](const Notice& notice) { on_notice(notice); });
     if (started) {
       hotplug = std::move(*started);
     } else {
       log_line(Severity::Warning, started.error().text + "; devices that come or go are noticed within a minute");
     }
   }
+  start_kernel_log();
   readers.discover();
   next_discovery = clock.now().steady + milliseconds(config.settings.sampling_rediscover);
   tick.expires_after(milliseconds(0));
@@ -329,6 +342,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
   }
   discovered = true;
   take_inventory();
+  for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
   announce_ready();
 }
 
@@ -399,6 +413,64 @@ void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::st
   publish(engine.on_stuck(device->info, stuck, what, clock.now()));
 }
 
+// --- the kernel's word -----------------------------------------------------------------------------------------------
+
+void Daemon::Impl::start_kernel_log() {
+  // A tree of another machine has a log of its own or none.
+  if (!options.sysroot.empty() && access((options.sysroot + "/dev/kmsg").c_str(), F_OK) != 0) return;
+  telemetry::LogReader::Options log;
+  log.program = options.reader;
+  log.sysroot = options.sysroot;
+  log.after = read_log_place(options.state_dir, boot_id);
+  telemetry::LogReader::Handlers on;
+  on.news = [this](const telemetry::KlogFrame& frame) { on_kernel_log(frame); };
+  on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
+  kernel_log = std::make_unique<telemetry::LogReader>(io, std::move(log), std::move(on));
+}
+
+// The device that a line is about: by its address, or the only one of its driver when the line names none.
+Device* Daemon::Impl::concerned(const telemetry::KlogFrame::Item& item) {
+  if (item.gpu) return device_at(*item.gpu);
+  if (item.event.device) return device_at(*item.event.device);
+  if ((item.event.from & (klog::Amd | klog::Bare)) == 0 || devices.size() != 1) return nullptr;
+  return &devices.begin()->second;
+}
+
+void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
+  constexpr std::size_t kMostEarly = 256;
+  if (!discovered && early_log.size() < kMostEarly) {
+    early_log.push_back(frame);
+    return;
+  }
+  const auto now = clock.now();
+  if (frame.lost > 0) happened(lost_records(frame.lost, now.wall, boot_id));
+  for (const auto& item : frame.items) {
+    auto event = event_of(item, now.wall, boot_id);
+    const auto* device = concerned(item);
+    if (device != nullptr) event.device = device->info.id();
+    const auto age = Duration(static_cast<std::int64_t>(item.age_us));
+    if (const auto sign = sign_of(item.event); sign && device != nullptr)
+      publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
+    happened(std::move(event));
+  }
+  write_log_place(options.state_dir, boot_id, frame.sequence);
+}
+
+void Daemon::Impl::on_notice(const Notice& notice) {
+  auto event = event_of(notice, clock.now().wall, boot_id);
+  if (const auto address = parse_pci_address(notice.device)) {
+    if (const auto* device = device_at(*address)) {
+      event.device = device->info.id();
+      if (notice.kind == Notice::Kind::Wedged) {
+        const auto now = clock.now();
+        const auto sign = notice.methods == "none" ? health::Sign::ResetSucceeded : health::Sign::Wedged;
+        publish(engine.on_sign(device->info, sign, {now.steady, now.wall, event.text}, now));
+      }
+    }
+  }
+  happened(std::move(event));
+}
+
 // --- telling ---------------------------------------------------------------------------------------------------------
 
 void Daemon::Impl::publish(const std::vector<health::Change>& changes) {
@@ -435,7 +507,12 @@ void Daemon::Impl::publish(const health::Change& change) {
 
 void Daemon::Impl::event(Severity severity, std::string type, const std::string& device, std::string text) {
   log_line(severity, text);
-  store.add(Event{clock.now().wall, std::move(type), severity, device, std::move(text), boot_id});
+  happened(Event{clock.now().wall, std::move(type), severity, device, std::move(text), boot_id});
+}
+
+void Daemon::Impl::happened(Event event) {
+  bus.tell(event);
+  store.add(std::move(event));
 }
 
 void Daemon::Impl::announce_ready() {

@@ -48,6 +48,22 @@ void condition_changed(sd_bus* bus, const Condition& c) {
   if (out.error() >= 0) sd_bus_send(bus, raw, nullptr);
 }
 
+bool tell_events(sd_bus* bus, Model& model) {
+  std::size_t told = 0;
+  for (const auto& event : model.events) {
+    if (!room(bus)) break;
+    ++told;
+    sd_bus_message* raw = nullptr;
+    if (sd_bus_message_new_signal(bus, &raw, kRootPath, kManagerInterface, "EventHappened") < 0) continue;
+    const MessagePtr message(raw);
+    Writer out(raw);
+    out.time(event.time).text(event.type).text(to_string(event.severity)).text(event.device).text(event.text);
+    if (out.error() >= 0) sd_bus_send(bus, raw, nullptr);
+  }
+  model.events.erase(model.events.begin(), model.events.begin() + static_cast<std::ptrdiff_t>(told));
+  return model.events.empty();
+}
+
 bool tell_removals(sd_bus* bus, Model& model) {
   std::size_t told = 0;
   for (const auto& removal : model.removals) {
@@ -99,7 +115,9 @@ std::size_t queued_messages(sd_bus* bus) {
 
 bool announce(sd_bus* bus, Model& model) {
   if (!model.anything_to_tell() || !room(bus)) return false;
-  if (!tell_removals(bus, model) || !tell_devices(bus, model) || !tell_conditions(bus, model)) return true;
+  if (!tell_removals(bus, model) || !tell_devices(bus, model) || !tell_conditions(bus, model) ||
+      !tell_events(bus, model))
+    return true;
   if (model.manager_changed.any()) {
     if (!room(bus)) return true;
     properties_changed(bus, kRootPath, kManagerInterface, model.manager_changed, manager_property::kNames);

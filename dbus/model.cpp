@@ -140,8 +140,16 @@ const ConditionObject* Model::condition(const std::string& id) const {
   return it == conditions.end() ? nullptr : &it->second;
 }
 
+void Model::add_event(const Event& event) {
+  constexpr std::size_t kMost = 64;
+  if (events.size() >= kMost) events.erase(events.begin());
+  events.push_back(event);
+  to_tell = true;
+}
+
 void Model::mark_all_told() {
   removals.clear();
+  events.clear();
   manager_changed.reset();
   for (auto& [path, object] : devices) {
     object.announced = true;

@@ -13,6 +13,7 @@
 
 #include "core/condition.hpp"
 #include "core/device.hpp"
+#include "core/event.hpp"
 #include "core/sample.hpp"
 #include "dbus/server.hpp"
 
@@ -64,6 +65,7 @@ class Model {
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // a cleared one is removed
   void remove_condition(const std::string& id);
+  void add_event(const Event& event);
 
   [[nodiscard]] const DeviceObject* device(const std::string& id) const;
   [[nodiscard]] const ConditionObject* condition(const std::string& id) const;
@@ -78,6 +80,7 @@ class Model {
   std::map<std::string, DeviceObject> devices;        // by object path
   std::map<std::string, ConditionObject> conditions;  // by object path
   std::vector<Removal> removals;
+  std::vector<Event> events;  // at most 64, the last ones
   bool to_tell = false;
 
  private:

@@ -212,5 +212,9 @@ void Server::remove_condition(const std::string& id) {
   impl_->model.remove_condition(id);
   impl_->pump();
 }
+void Server::tell(const Event& event) {
+  impl_->model.add_event(event);
+  impl_->pump();
+}
 
 }  // namespace gpuhealth::dbus

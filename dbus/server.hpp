@@ -72,6 +72,7 @@ class Server {
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // raised and confirmed ones; also updates
   void remove_condition(const std::string& id);    // cleared
+  void tell(const Event& event);                   // EventHappened; without a bus it is not told
 
  private:
   struct Impl;

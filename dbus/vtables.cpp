@@ -98,6 +98,8 @@ const sd_bus_vtable kManagerTable[] = {
     SD_BUS_SIGNAL_WITH_ARGS("ConditionChanged",
                             SD_BUS_ARGS("s", id, "s", type, "s", severity, "s", state, "s", device, "b", acknowledged),
                             0),
+    SD_BUS_SIGNAL_WITH_ARGS("EventHappened", SD_BUS_ARGS("t", time, "s", type, "s", severity, "s", device, "s", text),
+                            0),
     SD_BUS_PROPERTY("Version", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.version); }>), 0, kConst),
     SD_BUS_PROPERTY("BootId", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.boot_id); }>), 0, kConst),
     SD_BUS_PROPERTY("KernelRelease", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.kernel_release); }>),

@@ -9,6 +9,7 @@
 
 #include "fuzz/require.hpp"
 #include "telemetry/parse.hpp"
+#include "telemetry/ras.hpp"
 
 namespace {
 
@@ -55,6 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_dpm(text);
   check_aer(text);
   (void)parse_ras_counts(text);
+  (void)parse_ras_events(text);
+  if (const auto pages = parse_bad_pages(text)) require(pages->total() <= size / 3, "a page takes a line");
   if (const auto profile = parse_power_profile(text)) require(!profile->empty(), "a profile has a name");
   (void)parse_runtime_status(text);
   return 0;

@@ -12,6 +12,7 @@
 #include "core/device.hpp"
 #include "core/sample.hpp"
 #include "health/load.hpp"
+#include "health/signs.hpp"
 #include "health/thresholds.hpp"
 
 namespace gpuhealth::health {
@@ -39,8 +40,9 @@ struct Look {
   const Sample& sample;
   const Thresholds& thresholds;
   const Load& load;
-  bool continuous = false;  // follows the look before it without a gap or a sleep
-  bool once = false;        // the only look there will be: what needs time cannot be judged
+  bool continuous = false;            // follows the look before it without a gap or a sleep
+  bool once = false;                  // the only look there will be: what needs time cannot be judged
+  const SignMemory* signs = nullptr;  // what the kernel has said of the device; null when nobody listens
 };
 
 class Detector {

@@ -29,6 +29,17 @@ constexpr std::array kRows = std::to_array<DetectorRow>({
     // The kernel calls a device without a driver "suspended".
     {C::DriverMissing, make_driver_missing, &T::driver_missing_for_s, &T::driver_missing_clear_for_s, WhenAsleep::Judge,
      true},
+    // What the kernel says holds through a sleep.
+    {C::GpuHang, make_gpu_hang, &T::gpu_hang_for_s, &T::gpu_hang_clear_for_s, WhenAsleep::Wait, false},
+    {C::ResetLoop, make_reset_loop, &T::reset_loop_for_s, &T::reset_loop_clear_for_s, WhenAsleep::Judge, false},
+    {C::DeviceLost, make_device_lost, &T::device_lost_for_s, &T::device_lost_clear_for_s, WhenAsleep::Wait, false},
+    {C::FirmwareMissing, make_firmware_missing, &T::firmware_missing_for_s, &T::firmware_missing_clear_for_s,
+     WhenAsleep::Judge, false},
+    {C::RasUncorrectable, make_ras_uncorrectable, &T::ras_uncorrectable_for_s, &T::ras_uncorrectable_clear_for_s,
+     WhenAsleep::Wait, true},
+    {C::RasCorrectable, make_ras_correctable, &T::ras_correctable_for_s, &T::ras_correctable_clear_for_s,
+     WhenAsleep::Wait, false},
+    {C::BadPages, make_bad_pages, &T::bad_pages_for_s, &T::bad_pages_clear_for_s, WhenAsleep::Judge, true},
 });
 
 }  // namespace

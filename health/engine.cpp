@@ -43,6 +43,7 @@ Verdict verdict_asleep(const DetectorRow& row, Detector& detector, const Look& l
 void Tracked::forget_samples() {
   detectors.clear();
   load = {};
+  signs = {};
   last.reset();
   last_awake = false;
   recent_steps = {};
@@ -84,7 +85,7 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
   tracked.last_awake = awake;
 
   const auto load = awake ? tracked.load.follow(device, sample, thresholds, continuous) : Load{};
-  const Look look{device, sample, thresholds, load, continuous, false};
+  const Look look{device, sample, thresholds, load, continuous, false, &tracked.signs};
   for (std::size_t i = 0; i < tracked.detectors.size(); ++i) {
     const auto& row = all_detectors()[i];
     auto& detector = *tracked.detectors[i];
@@ -93,6 +94,24 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
                  {sample.time, step});
   }
   impl_->end(out, ConditionType::GpuMissing, id, sample.time, "the GPU is back", true);
+  return out;
+}
+
+// A failed reset is told at once: samples may never come again.
+std::vector<Change> Engine::on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now) {
+  std::vector<Change> out;
+  const auto id = device.id();
+  auto& tracked = impl_->devices[id];
+  tracked.label = label_of(device);
+  const auto text = seen.text;
+  tracked.signs.see(sign, std::move(seen));
+  const bool fatal = sign == Sign::ResetFailed || sign == Sign::Wedged;
+  if (!fatal || !tracked.signs.unanswered(sign, Sign::ResetSucceeded)) return out;
+  Verdict verdict;
+  verdict.severity = Severity::Critical;
+  verdict.detail = "The kernel says: " + text;
+  verdict.evidence = {{"kernel log", text}};
+  impl_->state_fact(out, ConditionType::GpuHang, id, std::move(verdict), now);
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/sample.hpp"
 #include "health/change.hpp"
+#include "health/signs.hpp"
 #include "health/thresholds.hpp"
 
 namespace gpuhealth::health {
@@ -47,6 +48,9 @@ class Engine {
   std::vector<Change> on_removed(const std::string& device, const std::string& label, bool expected, Now now);
   // A read of this device does not return (stuck = true) or has returned.
   std::vector<Change> on_stuck(const DeviceInfo& device, bool stuck, const std::string& what, Now now);
+
+  // The kernel said something of this device, `seen.at` in steady time.
+  std::vector<Change> on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now);
 
   // NotFound for an id that is not open, InvalidInput for one that is not confirmed yet.
   Result<Change> acknowledge(const std::string& condition_id, Now now);

@@ -14,6 +14,7 @@
 #include "health/engine.hpp"
 #include "health/life.hpp"
 #include "health/load.hpp"
+#include "health/signs.hpp"
 
 namespace gpuhealth::health {
 
@@ -26,6 +27,7 @@ struct Tracked {
   // Of the running device; forgotten when it is removed.
   std::vector<std::unique_ptr<Detector>> detectors;  // as all_detectors()
   LoadTracker load;
+  SignMemory signs;
   std::optional<SteadyTime> last;  // the last sample
   bool last_awake = false;
   std::array<Duration, 3> recent_steps{};  // between the last samples; zero: not yet

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x31484767;  // "gGH1"
 constexpr std::uint32_t kMaxPayload = 4u << 20;
 constexpr std::uint32_t kMaxListed = 4096;
-enum class FrameKind : std::uint16_t { Devices = 1, Sample = 2, Done = 3 };
+enum class FrameKind : std::uint16_t { Devices = 1, Sample = 2, Done = 3, Klog = 4 };
 
 struct Header {
   std::uint32_t magic;
@@ -216,6 +216,53 @@ std::optional<SampleFrame> get_sample(std::uint64_t tick, In in) {
   return frame;
 }
 
+constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
+
+void put_address(Out& out, const std::optional<PciAddress>& address) {
+  out.put(address ? std::uint64_t{address->domain} << 32U | std::uint64_t{address->bus} << 16U |
+                        std::uint64_t{address->device} << 8U | address->function
+                  : kNoAddress);
+}
+
+std::optional<PciAddress> get_address(In& in) {
+  const auto packed = in.get<std::uint64_t>();
+  if (packed == kNoAddress) return std::nullopt;
+  PciAddress out;
+  out.domain = static_cast<std::uint32_t>(packed >> 32U);
+  out.bus = static_cast<std::uint8_t>(packed >> 16U);
+  out.device = static_cast<std::uint8_t>(packed >> 8U & 0x1fU);
+  out.function = static_cast<std::uint8_t>(packed & 7U);
+  return out;
+}
+
+std::optional<KlogFrame> get_klog(std::uint64_t tick, In in) {
+  KlogFrame frame;
+  frame.sequence = tick;
+  frame.lost = in.get<std::uint64_t>();
+  frame.items.resize(in.count());
+  for (auto& item : frame.items) {
+    auto& event = item.event;
+    const auto type = in.get<std::uint8_t>();
+    const auto severity = in.get<std::uint8_t>();
+    if (type >= static_cast<std::uint8_t>(klog::Type::Count) ||
+        severity > static_cast<std::uint8_t>(Severity::Critical))
+      return std::nullopt;
+    event.type = static_cast<klog::Type>(type);
+    event.severity = static_cast<Severity>(severity);
+    event.from = in.get<std::uint16_t>();
+    event.device = get_address(in);
+    item.gpu = get_address(in);
+    event.count = in.get<std::uint64_t>();
+    item.age_us = in.get<std::uint64_t>();
+    event.pid = in.get<std::uint32_t>();
+    event.text = in.text();
+    event.process = in.text();
+    event.subject = in.text();
+  }
+  if (!in.whole()) return std::nullopt;
+  return frame;
+}
+
 }  // namespace
 
 void append_request(std::vector<std::uint8_t>& bytes, const Request& request) {
@@ -284,6 +331,27 @@ void append_frame(std::vector<std::uint8_t>& bytes, const DoneFrame& frame) {
   framed(bytes, FrameKind::Done, 0, frame.tick, [](Out&) {});
 }
 
+void append_frame(std::vector<std::uint8_t>& bytes, const KlogFrame& frame) {
+  framed(bytes, FrameKind::Klog, 0, frame.sequence, [&](Out& out) {
+    out.put(frame.lost);
+    out.put(static_cast<std::uint32_t>(frame.items.size()));
+    for (const auto& item : frame.items) {
+      const auto& event = item.event;
+      out.put(static_cast<std::uint8_t>(event.type));
+      out.put(static_cast<std::uint8_t>(event.severity));
+      out.put(event.from);
+      put_address(out, event.device);
+      put_address(out, item.gpu);
+      out.put(event.count);
+      out.put(item.age_us);
+      out.put(event.pid);
+      out.text(event.text);
+      out.text(event.process);
+      out.text(event.subject);
+    }
+  });
+}
+
 Result<std::optional<Frame>> FrameParser::next() {
   const auto damaged = [this] {
     broken_ = true;
@@ -307,6 +375,9 @@ Result<std::optional<Frame>> FrameParser::next() {
       break;
     case FrameKind::Sample:
       if (auto frame = get_sample(header.tick, payload)) return Frame(std::move(*frame));
+      break;
+    case FrameKind::Klog:
+      if (auto frame = get_klog(header.tick, payload)) return Frame(std::move(*frame));
       break;
     case FrameKind::Done:
       if (header.size == 0) return Frame(DoneFrame{header.tick});

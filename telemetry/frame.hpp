@@ -14,6 +14,7 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
+#include "telemetry/klog/types.hpp"
 
 namespace gpuhealth::telemetry {
 
@@ -46,11 +47,23 @@ struct SampleFrame {
 struct DoneFrame {
   std::uint64_t tick = 0;
 };
-using Frame = std::variant<DevicesFrame, SampleFrame, DoneFrame>;
+// What the kernel log says, from `gpuhealth-reader --source kmsg`.
+struct KlogFrame {
+  struct Item {
+    klog::Event event;
+    std::optional<PciAddress> gpu;  // the GPU concerned, where one is: `event.device` may be a port above it
+    std::uint64_t age_us = 0;       // since the kernel printed it
+  };
+  std::uint64_t sequence = 0;  // of the last record that was dealt with
+  std::uint64_t lost = 0;      // records overwritten before they could be read, since the last frame
+  std::vector<Item> items;
+};
+using Frame = std::variant<DevicesFrame, SampleFrame, DoneFrame, KlogFrame>;
 
 void append_frame(std::vector<std::uint8_t>& out, const DevicesFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const SampleFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const DoneFrame& frame);
+void append_frame(std::vector<std::uint8_t>& out, const KlogFrame& frame);
 
 // Collects bytes and gives whole frames. After an error it gives no more.
 class FrameParser {

@@ -8,11 +8,14 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "core/exit_codes.hpp"
 #include "core/version.hpp"
+#include "telemetry/kmsg.hpp"
 #include "telemetry/reader.hpp"
 
 namespace {
@@ -33,6 +36,8 @@ gpuhealth::telemetry::Progress* map_progress() {
 int main(int argc, char** argv) {
   using gpuhealth::ExitCode;
   std::string sysroot;
+  std::string source = "sysfs";
+  std::optional<std::uint64_t> after;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--version") == 0) {
       std::printf("gpuhealth-reader %s\n", gpuhealth::kVersion);
@@ -42,14 +47,28 @@ int main(int argc, char** argv) {
       sysroot = argv[++i];
       continue;
     }
+    if (std::strcmp(argv[i], "--source") == 0 && i + 1 < argc) {
+      source = argv[++i];
+      continue;
+    }
+    if (std::strcmp(argv[i], "--after") == 0 && i + 1 < argc) {
+      after = std::strtoull(argv[++i], nullptr, 10);
+      continue;
+    }
     std::fprintf(stderr,
-                 "gpuhealth-reader: %s: expected --sysroot DIR; gpuhealthd starts this program, see gpuhealthd(8)\n",
+                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs or kmsg, --after NUMBER; gpuhealthd "
+                 "starts this program, see gpuhealthd(8)\n",
                  argv[i]);
     return static_cast<int>(ExitCode::Usage);
   }
   // It must not outlive the daemon; a stuck one dies as soon as its read returns.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
+  if (source == "kmsg") return gpuhealth::telemetry::follow_kmsg(sysroot, after, STDIN_FILENO, STDOUT_FILENO);
+  if (source != "sysfs") {
+    std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs or kmsg\n", source.c_str());
+    return static_cast<int>(ExitCode::Usage);
+  }
   const gpuhealth::SystemClock clock;
   gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
   return gpuhealth::telemetry::serve(reader, STDIN_FILENO, STDOUT_FILENO);

@@ -55,7 +55,7 @@ Result<SharedProgress> share_progress() {
   return out;
 }
 
-Result<pid_t> spawn(const std::string& program, const std::string& sysroot, int in, int out, int progress) {
+Result<pid_t> spawn(const std::string& program, std::vector<std::string> arguments, int in, int out, int progress) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   // dup2 onto 0, 1 and 3 clears close-on-exec; sources above 3 cannot be overwritten by an earlier step (see start()).
@@ -69,9 +69,9 @@ Result<pid_t> spawn(const std::string& program, const std::string& sysroot, int 
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::string name = program;
-  std::string option = "--sysroot";
-  std::string root = sysroot;
-  std::array<char*, 4> argv = {name.data(), sysroot.empty() ? nullptr : option.data(), root.data(), nullptr};
+  std::vector<char*> argv = {name.data()};
+  for (auto& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
@@ -168,6 +168,12 @@ void ReaderProcess::Impl::wait_for_death() {
 
 Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_context& io, const std::string& program,
                                                             const std::string& sysroot, Handlers handlers) {
+  if (sysroot.empty()) return start(io, program, std::vector<std::string>{}, std::move(handlers));
+  return start(io, program, std::vector<std::string>{"--sysroot", sysroot}, std::move(handlers));
+}
+
+Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_context& io, const std::string& program,
+                                                            std::vector<std::string> arguments, Handlers handlers) {
   auto requests = make_pipe();
   auto frames = make_pipe();
   auto progress = share_progress();
@@ -180,7 +186,7 @@ Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_cont
   const Fd out = above_standard(std::move(frames->write));
   const Fd shared = above_standard(std::move(progress->fd));
   fcntl(out.get(), F_SETPIPE_SZ, kFrameBytes);  // best effort: a smaller pipe only costs more writes
-  const auto pid = spawn(program, sysroot, in.get(), out.get(), shared.get());
+  const auto pid = spawn(program, std::move(arguments), in.get(), out.get(), shared.get());
   if (!pid) return tl::unexpected(pid.error());
   impl->pid = *pid;
   impl->requests = std::move(requests->write);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "telemetry/frame.hpp"
@@ -26,6 +27,9 @@ class ReaderProcess {
   };
   static Result<std::unique_ptr<ReaderProcess>> start(boost::asio::io_context& io, const std::string& program,
                                                       const std::string& sysroot, Handlers handlers);
+  // With other arguments: another source.
+  static Result<std::unique_ptr<ReaderProcess>> start(boost::asio::io_context& io, const std::string& program,
+                                                      std::vector<std::string> arguments, Handlers handlers);
   ~ReaderProcess();  // kills, does not wait
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;

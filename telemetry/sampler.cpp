@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/sampler.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,6 +14,7 @@
 #include "telemetry/parse.hpp"
 #include "telemetry/pcie_link.hpp"
 #include "telemetry/quirks.hpp"
+#include "telemetry/ras.hpp"
 #include "telemetry/reading_rules.hpp"
 #include "telemetry/source_table.hpp"
 #include "telemetry/sysfs.hpp"
@@ -69,6 +72,12 @@ std::optional<Values> parse_text(const SourceRow* row, std::string_view text) {
       break;
     case SourceParse::LinkSpeed:
       one = parse_link_speed(text);
+      break;
+    case SourceParse::AllOnes:
+      if (text.size() >= 4) one = text.substr(0, 4) == "\xff\xff\xff\xff" ? 0 : 1;
+      break;
+    case SourceParse::BadPages:
+      if (const auto pages = parse_bad_pages(text)) one = static_cast<double>(pages->total());
       break;
     case SourceParse::Aer:
       one = as_double(parse_aer_total(text));
@@ -133,10 +142,13 @@ struct Sampler::Impl {
   Fd metrics_file;
   Fd level_file;
   Fd profile_file;
+  Fd ras_events_file;
+  std::optional<std::uint64_t> ras_sequence;  // of the last look at it
   std::vector<Source> sources;
   std::vector<Slot> slots;  // in the order of all_readings(), which is that of their numbers
   ResidencyShares residency;
   std::array<char, kPage> buffer{};
+  std::string long_text;
   std::array<std::uint8_t, kPage> metrics_buffer{};
   std::size_t metrics_size = 0;
   int metrics_errno = 0;
@@ -171,6 +183,8 @@ struct Sampler::Impl {
   [[nodiscard]] PowerState read_power();
   [[nodiscard]] bool held(SteadyTime now) const;
   void hold_if_idle(SteadyTime now);
+  [[nodiscard]] bool ras_is_due(bool rare);
+  std::string_view all_pages(const Source& source, std::string_view first);
   void read_sources(bool slow, bool awake);
   void read_source(Source& source);
   [[nodiscard]] bool spared(const Source& source, const std::optional<MetricsView>& view);
@@ -259,6 +273,10 @@ void Sampler::Impl::open_ras() {
     Source source;
     source.shown = "ras/" + std::string(kRasBlocks[block]) + "_err_count";
     auto opened = open_attribute(dir + "/" + source.shown);
+    if (!opened) {  // newer MI300 kernels count through ACA
+      source.shown = "ras/aca_" + std::string(kRasBlocks[block]);
+      opened = open_attribute(dir + "/" + source.shown);
+    }
     if (!opened) continue;
     source.fd = std::move(*opened);
     source.tier = SourceTier::Slow;
@@ -266,6 +284,19 @@ void Sampler::Impl::open_ras() {
       claim(source, kind, ras_reading(block, static_cast<RasKind>(kind)), opened);
     sources.push_back(std::move(source));
   }
+  ras_events_file = open_if_there(dir + "/ras/event_state");
+}
+
+// A count is a query of the hardware and may print to the kernel log; the events' number is the driver's own. Corrected
+// errors have none, so the counts are read now and then all the same.
+bool Sampler::Impl::ras_is_due(bool rare) {
+  if (!ras_events_file) return true;
+  const auto got = read(ras_events_file, "ras/event_state", buffer);
+  const auto events = got.sys_errno == 0 ? parse_ras_events(got.text) : std::nullopt;
+  if (!events) return true;
+  const bool news = ras_sequence != events->sequence;
+  ras_sequence = events->sequence;
+  return rare || news;
 }
 
 AttributeRead Sampler::Impl::read(const Fd& fd, std::string_view file, std::span<char> into) {
@@ -300,6 +331,10 @@ void Sampler::Impl::hold_if_idle(SteadyTime now) {
 
 void Sampler::Impl::set_value(Slot& s, const SourceRow* row, std::optional<double> value) {
   const auto id = s.reading.id;
+  if (value && id >= ReadingId::RasFirst && is_false_ras_count(static_cast<std::uint64_t>(*value))) {
+    s.reading = {id, ReadingStatus::Implausible, 0, 0};
+    return;
+  }
   if (!value) {
     s.reading = {id, ReadingStatus::Unsupported, 0, 0};
     return;
@@ -336,11 +371,27 @@ void Sampler::Impl::add_other_ports(const Source& source, Values& values) {
   }
 }
 
+// A list longer than a page of memory goes on behind it.
+std::string_view Sampler::Impl::all_pages(const Source& source, std::string_view first) {
+  constexpr std::size_t kMost = std::size_t{1} << 20U;
+  long_text = first;
+  while (long_text.size() < kMost) {
+    const auto got = ::pread(source.fd.get(), buffer.data(), buffer.size(), static_cast<off_t>(long_text.size()));
+    if (got <= 0) break;
+    long_text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return long_text;
+}
+
 void Sampler::Impl::read_source(Source& source) {
   std::optional<Values> values;
   AttributeRead got;
   if (source.fd) {
-    got = read(source.fd, source.shown, buffer);
+    // Of the configuration space the ids only: other registers may act when read.
+    const bool config = source.row != nullptr && source.row->parse == SourceParse::AllOnes;
+    got = read(source.fd, source.shown, std::span(buffer).first(config ? 4 : buffer.size()));
+    const bool list = source.row != nullptr && source.row->parse == SourceParse::BadPages;
+    if (got.sys_errno == 0 && list && !got.text.empty()) got.text = all_pages(source, got.text);
     if (got.sys_errno == 0) values = parsed(source, got.text);
   }
   const bool empty = source.fd && got.sys_errno == 0 && trimmed(got.text).empty();
@@ -389,11 +440,14 @@ bool Sampler::Impl::spared(const Source& source, const std::optional<MetricsView
 void Sampler::Impl::read_sources(bool slow, bool awake) {
   const bool rare = slow && slow_samples++ % kRareEvery == 0;
   const auto tier = rare ? SourceTier::Rare : slow ? SourceTier::Slow : SourceTier::Fast;
+  const bool has_ras = std::ranges::any_of(sources, [](const Source& s) { return s.row == nullptr; });
+  const bool ras = slow && awake && has_ras && ras_is_due(rare);
   std::optional<MetricsView> view;
   if (awake && !slow && metrics_size != 0)
     view.emplace(std::span<const std::uint8_t>(metrics_buffer.data(), metrics_size));
   for (auto& source : sources) {
     if (source.tier > tier || (source.wakes && !awake)) continue;
+    if (source.row == nullptr && !ras) continue;
     if (!slow && spared(source, view)) continue;
     read_source(source);
   }

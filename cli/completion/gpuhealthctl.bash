@@ -17,7 +17,7 @@ _gpuhealthctl_conditions() {
 
 _gpuhealthctl_types() {
   printf '%s\n' overheating thermal-throttling power-throttling clocks-stuck-low pcie-downgraded pcie-errors vram-evicted \
-    gpu-missing source-stuck smu-dead driver-missing
+    gpu-missing source-stuck smu-dead driver-missing gpu-hang reset-loop device-lost firmware-missing ras-uncorrectable ras-correctable bad-pages
 }
 
 _gpuhealthctl() {
@@ -25,7 +25,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect decode-metrics'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect decode-metrics classify-log'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -58,6 +58,7 @@ _gpuhealthctl() {
     explain) own="$(_gpuhealthctl_types) $(_gpuhealthctl_conditions)" ;;
     acknowledge) own=$(_gpuhealthctl_conditions) ;;
     inspect) own='--sysroot' ;;
+    classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
     decode-metrics)
       own='--type'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }

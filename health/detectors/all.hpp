@@ -17,5 +17,12 @@ std::unique_ptr<Detector> make_pcie_errors();
 std::unique_ptr<Detector> make_vram_evicted();
 std::unique_ptr<Detector> make_smu_dead();
 std::unique_ptr<Detector> make_driver_missing();
+std::unique_ptr<Detector> make_gpu_hang();
+std::unique_ptr<Detector> make_reset_loop();
+std::unique_ptr<Detector> make_device_lost();
+std::unique_ptr<Detector> make_firmware_missing();
+std::unique_ptr<Detector> make_ras_uncorrectable();
+std::unique_ptr<Detector> make_ras_correctable();
+std::unique_ptr<Detector> make_bad_pages();
 
 }  // namespace gpuhealth::health

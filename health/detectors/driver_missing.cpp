@@ -23,6 +23,8 @@ class DriverMissing final : public Detector {
     verdict.kind = Verdict::Kind::Bad;
     verdict.detail = "No driver is bound to the GPU at " + to_string(device.pci) + ".";
     verdict.evidence = {{"driver", "none"}};
+    const auto* said = look.signs == nullptr ? nullptr : look.signs->last(Sign::InitFailed);
+    if (said != nullptr) verdict.evidence.push_back({"kernel log", said->text});
     return verdict;
   }
 };

@@ -44,7 +44,11 @@ class SmuDead final : public Detector {
     }
     const auto kinds = std::ranges::count_if(dead_of, [](int n) { return n > 0; });
     const double share = dead == 0 ? 0 : 100.0 * dead / (dead + alive);
-    if (static_cast<double>(kinds) >= look.thresholds.smu_dead_groups && share >= look.thresholds.smu_dead_share)
+    // With the kernel's own word that the firmware is silent, one kind is enough.
+    const bool said = look.signs != nullptr && look.signs->recent(Sign::SmuSilent, look.sample.time.steady,
+                                                                  seconds(look.thresholds.smu_dead_word_s)) != nullptr;
+    if (static_cast<double>(kinds) >= (said ? 1 : look.thresholds.smu_dead_groups) &&
+        share >= look.thresholds.smu_dead_share)
       return silent(dead_of, dead, alive);
     return dead == 0 && alive > 0 ? Verdict::good() : Verdict::unknown();
   }

@@ -51,7 +51,7 @@ std::set<std::string> emitted_keys() {
        {json_status(machine), json_inspect(samples::inspection(), conditions), json_metrics(samples::metrics()),
         json_conditions(machine.conditions), json_explain(ConditionType::Overheating, machine.conditions),
         json_history(*s.metric, samples::noon(), samples::noon(), {&s, 1}), json_doctor({&check, 1}),
-        json_change({"device.added", "x", "y", Severity::Info}, samples::noon()),
+        json_change({"device.added", "x", "y", Severity::Info}, samples::noon()), json_log(std::vector<klog::Event>(1)),
         json_error({ErrorCode::NotFound, "x", 2}), json_reading({ReadingId::FanRpm, ReadingStatus::Unreadable, 5, 0})})
     collect(json, keys);
   return keys;

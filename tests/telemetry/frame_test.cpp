@@ -156,5 +156,55 @@ TEST(Requests, ArriveAsTheyWereSentAlsoInPieces) {
   EXPECT_TRUE(bytes.empty());
 }
 
+TEST(Frame, CarriesWhatTheKernelLogSays) {
+  KlogFrame sent;
+  sent.sequence = 4711;
+  sent.lost = 3;
+  KlogFrame::Item item;
+  item.event.type = klog::Type::RingTimeout;
+  item.event.severity = Severity::Critical;
+  item.event.device = PciAddress{0x10000, 0xc5, 0x1f, 7};
+  item.event.count = 12;
+  item.event.text = "ring gfx timeout";
+  item.event.process = "blender";
+  item.event.pid = 42;
+  item.event.subject = "gfx";
+  item.event.from = 2;
+  item.age_us = 99;
+  sent.items = {item, KlogFrame::Item{}};
+  std::vector<std::uint8_t> bytes;
+  append_frame(bytes, sent);
+  FrameParser parser;
+  parser.feed(bytes);
+  const auto got = parser.next();
+  ASSERT_TRUE(got && *got);
+  const auto& frame = std::get<KlogFrame>(**got);
+  EXPECT_EQ(frame.sequence, 4711U);
+  EXPECT_EQ(frame.lost, 3U);
+  ASSERT_EQ(frame.items.size(), 2U);
+  EXPECT_EQ(frame.items[0].event.type, klog::Type::RingTimeout);
+  EXPECT_EQ(frame.items[0].event.severity, Severity::Critical);
+  EXPECT_EQ(frame.items[0].event.device, item.event.device);
+  EXPECT_EQ(frame.items[0].event.count, 12U);
+  EXPECT_EQ(frame.items[0].event.text, "ring gfx timeout");
+  EXPECT_EQ(frame.items[0].event.process, "blender");
+  EXPECT_EQ(frame.items[0].event.pid, 42U);
+  EXPECT_EQ(frame.items[0].event.subject, "gfx");
+  EXPECT_EQ(frame.items[0].age_us, 99U);
+  EXPECT_FALSE(frame.items[0].gpu);
+  EXPECT_FALSE(frame.items[1].event.device);
+}
+
+TEST(Frame, ATypeOfTheKernelLogThatDoesNotExistIsDamage) {
+  KlogFrame sent;
+  sent.items.resize(1);
+  std::vector<std::uint8_t> bytes;
+  append_frame(bytes, sent);
+  bytes.at(24 + 8 + 4) = 0xff;  // behind the header, the lost count and the number of items
+  FrameParser parser;
+  parser.feed(bytes);
+  EXPECT_FALSE(parser.next());
+}
+
 }  // namespace
 }  // namespace gpuhealth::telemetry
