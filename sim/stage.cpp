@@ -151,6 +151,9 @@ Result<void> Stage::mount_all() {
     if (!fs::exists(from, error)) continue;
     if (auto done = bind(from, fs::path("/proc") / file); !done) return done;
   }
+  // The log of the machine around this one is not its own.
+  std::error_code error;
+  if (fs::exists("/dev/kmsg", error)) return bind("/dev/null", "/dev/kmsg");
   return {};
 }
 
