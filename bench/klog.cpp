@@ -11,10 +11,10 @@
 namespace {
 
 constexpr const char* kLines[] = {
-    "Jan 06 14:17:30 host kernel: pci 0000:0b:00.0: [1002:73df] type 00 class 0x030000",
-    "Jan 06 14:17:30 host kernel: ACPI: PM: Preparing to enter system sleep state S5, and other words of a boot",
-    "Jan 06 14:17:33 host kernel: amdgpu 0000:0b:00.0: amdgpu: ring comp_1.2.0 uses VM inv eng 5 on hub 0",
-    "Jan 06 14:17:33 host kernel: usb 1-2: New USB device found, idVendor=046d, idProduct=c52b, bcdDevice=12.10",
+    "Jan 06 14:37:39 host kernel: pci 0000:0b:00.0: [1002:73df] type 00 class 0x030000",
+    "Jan 06 14:37:39 host kernel: ACPI: PM: Preparing to enter system sleep state S5, and other words of a boot",
+    "Jan 06 14:37:39 host kernel: amdgpu 0000:0b:00.0: amdgpu: ring comp_1.2.0 uses VM inv eng 5 on hub 0",
+    "Jan 06 14:37:39 host kernel: usb 1-2: New USB device found, idVendor=046d, idProduct=c52b, bcdDevice=12.10",
     "Jan 06 14:37:39 host kernel: [drm] Skip scheduling IBs!",
     "Jan 06 14:37:39 host kernel: [drm] Skip scheduling IBs!",
     "Jan 06 14:37:39 host kernel: amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:1)",

@@ -81,6 +81,9 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
   const auto step = step_to(tracked, sample.time.steady, thresholds);
   const bool awake = !asleep(sample.power);
   const bool continuous = step && awake && tracked.last_awake;
+  if (tracked.driver && tracked.last && *tracked.driver != device.driver && !device.driver.empty())
+    tracked.signs.forget_hangs_before(*tracked.last);
+  tracked.driver = device.driver;
   tracked.last = sample.time.steady;
   tracked.last_awake = awake;
 

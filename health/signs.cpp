@@ -16,6 +16,13 @@ void SignMemory::see(Sign sign, SignSeen seen) {
   if (!last || last->at <= seen.at) last = std::move(seen);
 }
 
+void SignMemory::forget_hangs_before(SteadyTime time) {
+  for (const auto sign : {Sign::ResetFailed, Sign::Wedged, Sign::SchedulerHang, Sign::BusLost, Sign::SmuSilent}) {
+    auto& last = last_.at(static_cast<std::size_t>(sign));
+    if (last && last->at < time) last.reset();
+  }
+}
+
 const SignSeen* SignMemory::last(Sign sign) const {
   const auto& seen = last_.at(static_cast<std::size_t>(sign));
   return seen ? &*seen : nullptr;

@@ -36,6 +36,8 @@ struct SignSeen {
 class SignMemory {
  public:
   void see(Sign sign, SignSeen seen);
+  // Another driver, or the same anew: what hung before it was bound does so no longer.
+  void forget_hangs_before(SteadyTime time);
   [[nodiscard]] const SignSeen* last(Sign sign) const;
   // The last one, when it came at most `window` before `now`.
   [[nodiscard]] const SignSeen* recent(Sign sign, SteadyTime now, Duration window) const;

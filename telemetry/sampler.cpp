@@ -17,6 +17,7 @@
 #include "telemetry/ras.hpp"
 #include "telemetry/reading_rules.hpp"
 #include "telemetry/source_table.hpp"
+#include "telemetry/source_text.hpp"
 #include "telemetry/sysfs.hpp"
 #include "telemetry/throttle_map.hpp"
 
@@ -51,83 +52,12 @@ struct Source {
   std::optional<std::array<std::optional<double>, 3>> last_values;
 };
 
-using Values = std::array<std::optional<double>, 3>;
-
-std::optional<double> as_double(std::optional<std::uint64_t> n) {
-  if (!n) return std::nullopt;
-  return static_cast<double>(*n);
-}
-
-// What a file's text says, a value for each of the row's readings; nothing at all where the text is not of its format.
-std::optional<Values> parse_text(const SourceRow* row, std::string_view text) {
-  if (row == nullptr) {
-    const auto ras = parse_ras_counts(text);
-    if (!ras) return std::nullopt;
-    return Values{as_double(ras->correctable), as_double(ras->uncorrectable), as_double(ras->deferred)};
-  }
-  std::optional<double> one;
-  switch (row->parse) {
-    case SourceParse::Integer:
-      if (const auto n = parse_integer(text)) one = static_cast<double>(*n) * row->scale;
-      break;
-    case SourceParse::LinkSpeed:
-      one = parse_link_speed(text);
-      break;
-    case SourceParse::AllOnes:
-      if (text.size() >= 4) one = text.substr(0, 4) == "\xff\xff\xff\xff" ? 0 : 1;
-      break;
-    case SourceParse::BadPages:
-      if (const auto pages = parse_bad_pages(text)) one = static_cast<double>(pages->total());
-      break;
-    case SourceParse::Aer:
-      one = as_double(parse_aer_total(text));
-      break;
-    case SourceParse::Dpm:
-      const auto dpm = summarise_dpm(text);
-      if (!dpm) return std::nullopt;
-      return Values{dpm->current, dpm->lowest, dpm->highest};
-  }
-  if (!one) return std::nullopt;
-  return Values{one, {}, {}};
-}
-
 Fd open_if_there(const std::string& path) {
   auto fd = open_attribute(path);
   return fd ? std::move(*fd) : Fd();
 }
 
 }  // namespace
-
-std::uint64_t pack(const PciAddress& a) {
-  return (std::uint64_t{a.domain} << 32) | (std::uint64_t{a.bus} << 16) | (std::uint64_t{a.device} << 8) | a.function;
-}
-
-PciAddress unpack(std::uint64_t p) {
-  return {static_cast<std::uint32_t>(p >> 32), static_cast<std::uint8_t>(p >> 16), static_cast<std::uint8_t>(p >> 8),
-          static_cast<std::uint8_t>(p)};
-}
-
-void Progress::at(std::uint64_t packed_device, std::string_view file) {
-  std::array<std::uint64_t, 6> words{};
-  std::memcpy(words.data(), file.data(), std::min(file.size(), sizeof words));
-  for (std::size_t i = 0; i < words.size(); ++i) name[i].store(words[i], std::memory_order_relaxed);
-  device.store(packed_device, std::memory_order_relaxed);
-  step.fetch_add(1, std::memory_order_release);
-}
-
-void Progress::idle() {
-  device.store(kNoDevice, std::memory_order_relaxed);
-  step.fetch_add(1, std::memory_order_release);
-}
-
-std::string Progress::file() const {
-  std::array<char, sizeof(std::uint64_t) * 6> bytes{};
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto word = name[i].load(std::memory_order_relaxed);
-    std::memcpy(bytes.data() + i * sizeof word, &word, sizeof word);
-  }
-  return std::string(trimmed({bytes.data(), bytes.size()}));
-}
 
 struct Sampler::Impl {
   std::string dir;

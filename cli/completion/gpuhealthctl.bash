@@ -4,7 +4,7 @@
 _gpuhealthctl_metrics() {
   printf '%s\n' temperature.edge temperature.junction temperature.memory power.average power.input power.cap clock.gfx \
     clock.memory fan.rpm voltage.gfx utilization.gfx utilization.memory vram.used gtt.used pcie.speed pcie.width \
-    pcie.replays aer.correctable aer.nonfatal aer.fatal
+    pcie.replays aer.correctable aer.nonfatal aer.fatal vram.bad_pages
 }
 
 _gpuhealthctl_devices() {

@@ -83,7 +83,7 @@ class BadPages final : public Detector {
       grew_ = now;
       before_ = *last_;
     }
-    last_ = *pages;
+    last_ = pages;
     const auto vram = number(look.sample, R::VramTotal);
     // The driver's own rule for a threshold: one bad page for each 100 MiB (amdgpu_ras.c).
     const double worn_out = vram ? std::floor(*vram / kMib / 100) : 0;

@@ -9,7 +9,7 @@ namespace gpuhealth::klog {
 // seen as steps of 0xFFFF0 on boards with RAS whose GPU may sleep.
 inline constexpr std::uint64_t kSleepingCount = 1048560;
 
-inline constexpr bool is_false_count(std::uint64_t count) {
+constexpr bool is_false_count(std::uint64_t count) {
   return count >= kSleepingCount && count % kSleepingCount < 4096;
 }
 

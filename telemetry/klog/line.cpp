@@ -93,7 +93,7 @@ bool is_relative(std::string_view inside) {
 bool take_bracket(std::string_view& rest, Line& line) {
   if (rest.empty() || rest.front() != '[') return false;
   const auto close = rest.find(']');
-  if (close == npos || close > 80) return false;
+  if (close > 80) return false;
   auto inside = rest.substr(1, close - 1);
   if (const auto delta = inside.find(" <"); delta != npos) inside = inside.substr(0, delta);  // dmesg -d
   if (const auto stamp = uptime(inside)) {
@@ -116,7 +116,7 @@ bool take_bracket(std::string_view& rest, Line& line) {
 // "  356.920249] ": a time whose bracket was cut off.
 bool take_cut_bracket(std::string_view& rest, Line& line) {
   const auto close = rest.find(']');
-  if (close == npos || close > 24 || rest.find('[') < close) return false;
+  if (close > 24 || rest.find('[') < close) return false;
   const auto stamp = uptime(rest.substr(0, close));
   if (!stamp) return false;
   line.stamp = *stamp;
@@ -132,7 +132,7 @@ bool take_dmesg_level(std::string_view& rest, Line& line) {
   constexpr std::array<std::string_view, 9> kFacilities = {"kern",   "user", "mail",     "daemon", "auth",
                                                            "syslog", "lpr",  "authpriv", "local"};
   const auto first = rest.find(':');
-  if (first == npos || first > 8) return false;
+  if (first > 8) return false;
   auto facility = rest.substr(0, first);
   while (!facility.empty() && is_space(facility.back())) facility.remove_suffix(1);
   const bool known =

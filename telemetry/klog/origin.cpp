@@ -128,7 +128,7 @@ bool take_mark(Origin& out) {
   }
   if (!text.starts_with('{')) return false;
   const auto close = text.find('}');
-  if (close == npos || close > 12 || close == 1 ||
+  if (close > 12 || close == 1 ||
       !std::ranges::all_of(text.substr(1, close - 1), [](char c) { return c >= '0' && c <= '9'; }))
     return false;
   text.remove_prefix(close + 1);

@@ -61,6 +61,18 @@ TEST(GpuHang, ASchedulerThatHangsWithoutAResetIsOneAfterHalfAMinute) {
   EXPECT_TRUE(machine.confirmed(C::GpuHang));
 }
 
+TEST(GpuHang, ADriverThatIsBoundAnewEndsIt) {
+  Machine machine;
+  machine.run(4s);
+  say(machine, Sign::ResetFailed);
+  machine.device.driver.clear();
+  machine.run(10s);
+  EXPECT_TRUE(machine.confirmed(C::GpuHang));
+  machine.device.driver = "amdgpu";
+  machine.run(64s);
+  EXPECT_EQ(machine.open(C::GpuHang), nullptr);
+}
+
 TEST(GpuHang, EventsOfTheSameMomentDoNotClearIt) {
   Machine machine;
   say(machine, Sign::ResetSucceeded);

@@ -146,6 +146,7 @@ TEST(KlogWordings, AmdgpuComingUp) {
       {"amdgpu 0000:05:00.0: [drm:amdgpu_device_ip_init [amdgpu]] *ERROR* sw_init of IP block <psp> failed -19",
        "init.failed critical 0000:05:00.0"},
       {"amdgpu 0000:05:00.0: amdgpu: hw_init of IP block <mes_v12_0> failed -110", "init.failed critical 0000:05:00.0"},
+      {"amdgpu 0000:05:00.0: amdgpu: failed to load ucode SDMA0(0x1)", "init.failed critical 0000:05:00.0"},
       {"amdgpu 0000:05:00.0: amdgpu: detected ip block number 4 <smu_v14_0_0> (smu)", ""},
   });
 }
