@@ -174,7 +174,8 @@ int compare_rpm(std::string_view a, std::string_view b) {
   const auto x = split(a);
   const auto y = split(b);
   if (const int by = compare_rpm_segment(x.version, y.version)) return by;
-  return x.has_release && y.has_release ? compare_rpm_segment(x.release, y.release) : 0;
+  if (x.has_release != y.has_release) return x.has_release ? 1 : -1;
+  return compare_rpm_segment(x.release, y.release);
 }
 
 int compare_pacman(std::string_view a, std::string_view b) {

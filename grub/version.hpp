@@ -11,7 +11,7 @@ namespace gpuhealth::grub {
 // dpkg: [epoch:]upstream[-revision] (lib/dpkg/version.c).
 int compare_dpkg(std::string_view a, std::string_view b);
 
-// rpm: [epoch:]version[-release] (rpmVersionCompare). A missing release equals any, as in rpm's dependencies.
+// rpm: [epoch:]version[-release] (rpmVersionCompare). A missing release is older than any.
 int compare_rpm(std::string_view a, std::string_view b);
 // One version or release (rpmio/rpmvercmp.c), with ~ before and ^ behind everything.
 int compare_rpm_segment(std::string_view a, std::string_view b);
