@@ -47,6 +47,7 @@ Action set_up_explain(CLI::App& app);
 Action set_up_acknowledge(CLI::App& app);
 Action set_up_doctor(CLI::App& app);
 Action set_up_inspect(CLI::App& app);
+Action set_up_kernel(CLI::App& app);
 Action set_up_decode_metrics(CLI::App& app);
 
 // The whole command line: global options and a subcommand a row. `chosen` is set when the line is parsed; `context`

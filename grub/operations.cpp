@@ -11,6 +11,7 @@
 
 #include "grub/menu_script.hpp"
 #include "grub/preflight.hpp"
+#include "grub/qualification.hpp"
 
 namespace gpuhealth::grub {
 namespace {
@@ -149,6 +150,28 @@ struct Work {
   Change change;
 };
 
+// What the operation means for the verdicts on the kernels.
+void note_qualification(const Tree& tree, const Inventory& inventory, const Request& request,
+                        const Surroundings& surroundings, const Choices& choices, Change& change) {
+  Qualifications all = read_qualifications(tree);
+  const std::string before = qualifications_text(all);
+  const auto tell = [&](const std::string& release, QualificationEvent event) {
+    if (release.empty()) return;
+    Qualification& one = all.kernels[release];
+    const Kernel* kernel = find_kernel(inventory, release);
+    (void)advance(one, event,
+                  {surroundings.boot_id, surroundings.now, kernel != nullptr ? kernel->build : std::string()});
+  };
+  if (request.operation == Operation::Trial) tell(request.release, QualificationEvent::Armed);
+  if (request.operation == Operation::Bless) tell(request.release, QualificationEvent::BlessedByPerson);
+  if (request.operation == Operation::HoldOn) {
+    for (const Kernel& kernel : inventory.kernels)
+      if (kernel.release != choices.pinned && !kernel.running) tell(kernel.release, QualificationEvent::Held);
+  }
+  const std::string after = qualifications_text(all);
+  if (after != before) change.files[std::string(kQualificationFile)] = {true, after, 0640};
+}
+
 Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request& request,
                      const Surroundings& surroundings) {
   const Selector* selector = selector_for(inventory.boot.loader);
@@ -174,9 +197,14 @@ Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request
   if (inventory.packages.manager == Ordering::Dpkg && tree.is_folder("/etc/apt/apt.conf.d"))
     work.change.files[std::string(kAptFile)] = apt_protection(kept);
   if (loader_untouched) work.change.steps.push_back("keep " + request.release + " from apt's automatic removal");
-  // A one-shot of ours that is no longer wanted.
-  if (choices.trial.empty() && env_value(inventory, "next_entry") == kTrialId)
-    work.change.environment.emplace_back("next_entry", choices.next_entry_before.value_or(""));
+  // Our one-shot is over: its key gets back what it held before, which may be nothing. After it fired GRUB leaves it
+  // there, empty.
+  const Choices before = read_choices(tree);
+  const std::string pending = env_value(inventory, "next_entry");
+  if (!before.trial.empty() && choices.trial.empty() && inventory.boot.grubenv &&
+      inventory.boot.grubenv->damage.empty() && (pending == kTrialId || pending.empty()))
+    work.change.environment.emplace_back("next_entry", before.next_entry_before);
+  note_qualification(tree, inventory, request, surroundings, choices, work.change);
   work.change.files[std::string(kChoicesFile)] =
       choices_text(choices).empty() ? FileState{} : FileState{true, choices_text(choices), 0640};
   warn_of_pin(inventory, work.plan);
