@@ -121,8 +121,11 @@ Tri for_these_gpus(const Advisory& advisory, const AdvisoryQuestion& question) {
 
 Tri in_range(const AdvisoryRange& range, Ordering ordering, std::string_view version, bool exact) {
   if (exact) return between(range, ordering, version);
-  // The end is missing: as low and as high as it can be have to agree.
-  const Tri low = between(range, ordering, std::string(version) + ".0~");
+  // The end is missing: as low and as high as it can be have to agree. Ubuntu counts uploads on from the ABI's number:
+  // 7.0.0-28.28, 5.15.0-133.144.
+  const auto dash = version.find_last_not_of("0123456789");
+  const std::string abi(dash == std::string_view::npos ? version : version.substr(dash + 1));
+  const Tri low = between(range, ordering, std::string(version) + "." + abi);
   const Tri high = between(range, ordering, std::string(version) + ".999999");
   return low == high ? low : Tri::Unknown;
 }
