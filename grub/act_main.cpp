@@ -20,7 +20,8 @@ using namespace gpuhealth::grub;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kUsage =
-    "usage: gpuhealth-act kernel pin|unpin|trial|bless|hold-on|hold-off|protect|recover [RELEASE] [--root DIR] "
+    "usage: gpuhealth-act kernel pin|unpin|trial|bless|hold-on|hold-off|protect|recover|installed [RELEASE] [--root "
+    "DIR] "
     "[--expires TIME]\n"
     "gpuhealthctl kernel starts this program, see gpuhealthctl(1)\n";
 
@@ -74,7 +75,9 @@ int main(int argc, char** argv) {
   }
   const bool recovery = words_given.size() == 2 && words_given[1] == "recover";
   const auto operation = words_given.size() > 1 ? operation_from(words_given[1]) : std::nullopt;
-  if (words_given.empty() || words_given[0] != "kernel" || (!operation && !recovery) || words_given.size() > 3) {
+  const bool installed = words_given.size() == 3 && words_given[1] == "installed";
+  if (words_given.empty() || words_given[0] != "kernel" || (!operation && !recovery && !installed) ||
+      words_given.size() > 3) {
     (void)std::fputs(kUsage, stderr);
     return static_cast<int>(ExitCode::Usage);
   }
@@ -86,6 +89,12 @@ int main(int argc, char** argv) {
     const auto undone = recover(*tree, surroundings);
     if (!undone) return complain(undone.error());
     print({{"operation", "recover"}, {"undone", words(*undone)}});
+    return 0;
+  }
+  if (installed) {
+    const auto state = note_installed(*tree, words_given[2], surroundings);
+    if (!state) return complain(state.error());
+    print({{"operation", "installed"}, {"release", words_given[2]}, {"state", *state}});
     return 0;
   }
   request.operation = *operation;

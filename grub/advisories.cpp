@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "grub/sorted.hpp"
+
 namespace gpuhealth::grub {
 namespace {
 
@@ -156,7 +158,9 @@ std::vector<AdvisoryMatch> match(std::span<const Advisory> advisories, const Adv
     }
     out.push_back({&advisory, found.range, found.applies, std::move(found.why)});
   }
-  std::ranges::stable_sort(out, {}, [](const AdvisoryMatch& m) { return m.applies == Tri::Yes ? 0 : 1; });
+  sort_stable(out, [](const AdvisoryMatch& a, const AdvisoryMatch& b) {
+    return a.applies == Tri::Yes && b.applies != Tri::Yes;
+  });
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "grub/sorted.hpp"
 #include "grub/version.hpp"
 
 namespace gpuhealth::grub {
@@ -118,7 +119,7 @@ BlsEntry parse_bls(std::string_view file_name, std::string_view text) {
 }
 
 void sort_for_grub(std::vector<BlsEntry>& entries) {
-  std::ranges::stable_sort(entries, [](const BlsEntry& a, const BlsEntry& b) {
+  sort_stable(entries, [](const BlsEntry& a, const BlsEntry& b) {
     const auto x = split(a.name);
     const auto y = split(b.name);
     if (const int by = compare_rpm_segment(x.name, y.name)) return by > 0;
@@ -128,7 +129,7 @@ void sort_for_grub(std::vector<BlsEntry>& entries) {
 }
 
 void sort_for_systemd_boot(std::vector<BlsEntry>& entries) {
-  std::ranges::stable_sort(entries, [](const BlsEntry& a, const BlsEntry& b) {
+  sort_stable(entries, [](const BlsEntry& a, const BlsEntry& b) {
     if ((a.tries_left == 0) != (b.tries_left == 0)) return b.tries_left == 0;
     if (a.sort_key.empty() != b.sort_key.empty()) return b.sort_key.empty();
     if (!a.sort_key.empty()) {

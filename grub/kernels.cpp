@@ -9,6 +9,7 @@
 #include <set>
 
 #include "grub/image.hpp"
+#include "grub/sorted.hpp"
 
 namespace gpuhealth::grub {
 namespace {
@@ -164,7 +165,7 @@ void find_entries(const std::vector<FlatEntry>& entries, Kernel& kernel) {
   for (const FlatEntry& entry : entries)
     if (entry.kind == EntryKind::Linux && entry.release == kernel.release && entry.entry->certain)
       mine.push_back(&entry);
-  std::ranges::stable_sort(mine, {}, [](const FlatEntry* entry) { return rank(*entry); });
+  sort_stable(mine, [](const FlatEntry* a, const FlatEntry* b) { return rank(*a) < rank(*b); });
   for (const FlatEntry* entry : mine) kernel.entries.push_back(entry->path_text);
 }
 
@@ -211,7 +212,7 @@ Result<Inventory> take_inventory(const Tree& tree) {
     kernel.lasting = release == lasting;
     out.kernels.push_back(std::move(kernel));
   }
-  std::ranges::stable_sort(out.kernels, [](const Kernel& a, const Kernel& b) {
+  sort_stable(out.kernels, [](const Kernel& a, const Kernel& b) {
     return compare_dpkg(a.release, b.release) > 0;  // digits as numbers, which is all that is needed here
   });
   return out;

@@ -406,6 +406,25 @@ Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& s
   return out;
 }
 
+Result<std::string> note_installed(const Tree& tree, const std::string& release, const Surroundings& surroundings) {
+  if (!is_plain_release(release)) return fail(ErrorCode::InvalidInput, "not a kernel release: " + release);
+  const auto ledger = Ledger::open(tree, *surroundings.system);  // for its lock
+  if (!ledger) return tl::unexpected<Error>(ledger.error());
+  Qualifications all = read_qualifications(tree);
+  Qualification& one = all.kernels[release];
+  const Occasion occasion{surroundings.boot_id, surroundings.now, {}};
+  // Under the same release there is another kernel now.
+  (void)advance(one, QualificationEvent::BuildChanged, occasion);
+  const Choices choices = read_choices(tree);
+  if (choices.hold && choices.pinned != release) (void)advance(one, QualificationEvent::Held, occasion);
+  const std::string state(to_string(one.state));
+  if (auto put =
+          put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
+      !put)
+    return tl::unexpected<Error>(put.error());
+  return state;
+}
+
 Result<Outcome> perform(const Tree& tree, const Request& request, const Surroundings& surroundings) {
   Outcome out;
   out.operation = request.operation;

@@ -83,4 +83,7 @@ Result<Outcome> perform(const Tree& tree, const Request& request, const Surround
 // Undoes changes that did not come to their end; done before every operation, and at every start.
 Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& surroundings);
 
+// A kernel was installed or updated: what the hooks of kernel packages tell. With hold on it waits for its verdict.
+Result<std::string> note_installed(const Tree& tree, const std::string& release, const Surroundings& surroundings);
+
 }  // namespace gpuhealth::grub
