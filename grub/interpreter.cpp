@@ -7,7 +7,8 @@
 namespace gpuhealth::grub {
 namespace {
 
-constexpr std::size_t kBudget = 500'000;  // statements; a menu of a thousand entries needs thirty thousand
+constexpr std::size_t kBudget = 200'000;  // statements; a menu of a thousand entries needs thirty thousand
+constexpr int kMaxRounds = 10'000;        // of all loops together
 constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxText = 64 * 1024;
 constexpr char kSaved = '\x01';  // in front of a name: its value in grubenv, not in memory
@@ -273,7 +274,7 @@ Tri Interpreter::run_loop(const Statement& statement) {
     }
     return Tri::Yes;
   }
-  while (budget_ > 0) {
+  while (budget_ > 0 && ++rounds_ < kMaxRounds) {
     const Tri status = run_block(loop.condition);
     if (status == Tri::Unknown) {
       merge({try_out([&] { (void)run_block(loop.body); }), {}});
@@ -282,7 +283,6 @@ Tri Interpreter::run_loop(const Statement& statement) {
     if ((status == Tri::Yes) != (statement.kind == Statement::Kind::While)) return Tri::Yes;
     (void)run_block(loop.body);
     if (left()) return Tri::Yes;
-    --budget_;
   }
   exhausted_ = true;
   return Tri::Unknown;

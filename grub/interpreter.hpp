@@ -131,6 +131,7 @@ class Interpreter {
   int uncertain_ = 0;  // > 0: what runs now may not run at boot
   int watched_ = 0;    // > 0: changes can be rolled back
   int depth_ = 0;
+  int rounds_ = 0;
   std::size_t budget_;
   bool uses_blscfg_ = false;
   bool direct_ = false;     // loads a kernel outside of any entry
