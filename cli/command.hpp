@@ -47,6 +47,7 @@ Action set_up_explain(CLI::App& app);
 Action set_up_acknowledge(CLI::App& app);
 Action set_up_doctor(CLI::App& app);
 Action set_up_inspect(CLI::App& app);
+Action set_up_kernel(CLI::App& app);
 Action set_up_decode_metrics(CLI::App& app);
 Action set_up_classify_log(CLI::App& app);
 

@@ -25,7 +25,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect decode-metrics classify-log'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -44,8 +44,8 @@ _gpuhealthctl() {
     --device) COMPREPLY=($(compgen -W "$(_gpuhealthctl_devices)" -- "$cur")) && return ;;
     --since | --until) COMPREPLY=($(compgen -W '1h 24h 7d 30d' -- "$cur")) && return ;;
     --type) COMPREPLY=($(compgen -W 'gpu_metrics gpuboard_temp baseboard_temp partition' -- "$cur")) && return ;;
-    --sysroot) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
-    --bus | --interval | --width | --height) return ;;
+    --sysroot | --root | --advisories) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
+    --bus | --interval | --width | --height | --expires) return ;;
   esac
 
   local own=''
@@ -59,6 +59,7 @@ _gpuhealthctl() {
     acknowledge) own=$(_gpuhealthctl_conditions) ;;
     inspect) own='--sysroot' ;;
     classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
+    kernel) own='list status advisories safe-to-update plan pin unpin trial bless hold protect log --root --advisories --expires' ;;
     decode-metrics)
       own='--type'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }

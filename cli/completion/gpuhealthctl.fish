@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-set -l commands status devices watch history conditions explain acknowledge doctor inspect decode-metrics classify-log
+set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log
 complete -c gpuhealthctl -f
 complete -c gpuhealthctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c gpuhealthctl -l json -d 'print JSON'
@@ -19,3 +19,7 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l since -x
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l sysroot -x -a '(__fish_complete_directories)' -d 'folder that holds sys'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless hold protect log'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l advisories -x -a '(__fish_complete_directories)' -d 'folder of advisories'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l expires -x -d 'when the pin ends'

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
+#include "cli/kernel.hpp"
+#include "cli/render.hpp"
+
+namespace gpuhealth::cli {
+namespace {
+
+struct KernelOptions {
+  std::string root = "/";
+  std::string advisories;
+  std::string release;
+  std::string word;  // on or off; pin, trial, … of plan
+  std::string expires;
+  std::function<ExitCode(const Context&)> chosen;
+};
+using Options = std::shared_ptr<KernelOptions>;
+
+template <class Show>
+ExitCode look(const Context& context, const KernelOptions& options, Show show_it) {
+  KernelView view;
+  if (auto looked = look_at_kernels(view, options.root, options.advisories); !looked)
+    return complain(context, looked.error());
+  return show_it(view);
+}
+
+ExitCode list(const Context& context, const KernelOptions& options) {
+  return look(context, options, [&](const KernelView& view) {
+    show(context, [&] { return render_kernel_list(view, context.terminal); }, [&] { return json_kernel_list(view); });
+    return ExitCode::Ok;
+  });
+}
+
+ExitCode status(const Context& context, const KernelOptions& options) {
+  return look(context, options, [&](const KernelView& view) {
+    show(
+        context, [&] { return render_kernel_status(view, context.terminal); },
+        [&] { return json_kernel_status(view); });
+    return ExitCode::Ok;
+  });
+}
+
+ExitCode advisories(const Context& context, const KernelOptions& options) {
+  return look(context, options, [&](const KernelView& view) {
+    show(
+        context, [&] { return render_kernel_advisories(view, context.terminal); },
+        [&] { return json_kernel_advisories(view); });
+    return ExitCode::Ok;
+  });
+}
+
+ExitCode safe(const Context& context, const KernelOptions& options) {
+  return look(context, options, [&](const KernelView& view) {
+    const SafeToUpdate answer = safe_to_update(view, options.release);
+    show(
+        context, [&] { return render_safe_to_update(answer, context.terminal); },
+        [&] { return json_safe_to_update(answer); });
+    return answer.answer == "no" ? ExitCode::ConditionsPresent : ExitCode::Ok;
+  });
+}
+
+ExitCode log(const Context& context, const KernelOptions& options) {
+  const auto tree = grub::Tree::open(options.root);
+  if (!tree) return complain(context, tree.error());
+  const auto entries = grub::read_ledger(*tree);
+  show(context, [&] { return render_kernel_log(entries, context.terminal); }, [&] { return json_kernel_log(entries); });
+  return ExitCode::Ok;
+}
+
+ExitCode plan(const Context& context, const KernelOptions& options) {
+  const auto operation = grub::operation_from(options.word);
+  if (!operation)
+    return complain(context,
+                    {ErrorCode::InvalidInput, "plan takes pin, unpin, trial, bless, hold-on, hold-off or protect", 0});
+  const auto tree = grub::Tree::open(options.root);
+  if (!tree) return complain(context, tree.error());
+  return look(context, options, [&](const KernelView& view) {
+    grub::System system;
+    const auto made = grub::plan_operation(*tree, view.inventory, {*operation, options.release, options.expires},
+                                           grub::real_surroundings(system));
+    if (!made) return complain(context, made.error());
+    show(
+        context, [&] { return render_kernel_plan(*made, context.terminal); },
+        [&] { return json_kernel_plan(view, *made, options.word); });
+    return ExitCode::Ok;
+  });
+}
+
+// --- changes: gpuhealth-act does them and prints what json.md says
+
+std::string find_act() {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const auto beside = self / "gpuhealth-act";
+  if (access(beside.c_str(), X_OK) == 0) return beside.string();
+  return (self.parent_path() / "libexec" / "gpuhealth-act").string();
+}
+
+Result<std::string> run_act(const std::vector<std::string>& words, int& code) {
+  const std::string program = find_act();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot start gpuhealth-act", errno);
+  const Fd in(ends[0]);
+  Fd out(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("cannot start gpuhealth-act", errno);
+  if (child == 0) {
+    (void)::dup2(out.get(), STDOUT_FILENO);
+    std::vector<char*> arguments{const_cast<char*>(program.c_str())};
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execv(program.c_str(), arguments.data());
+    ::_exit(127);
+  }
+  out.reset();
+  std::string said;
+  char buffer[4096];
+  while (true) {
+    const ssize_t n = ::read(in.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    said.append(buffer, static_cast<std::size_t>(n));
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (code == 127 || code < 0)
+    return fail(ErrorCode::Unavailable, program + " did not run: is gpuhealthd installed whole?");
+  return said;
+}
+
+Page render_change(const Json& json, const Terminal& terminal) {
+  Page page;
+  const auto lines = [&](const char* key, const char* mark, Tone tone) {
+    if (!json.contains(key) || !json[key].is_array()) return;
+    for (const Json& item : json[key])
+      if (item.is_string()) page.paragraph({mark + item.get<std::string>(), tone}, 0, terminal.columns);
+  };
+  lines("undone", "put back first, it had not come to its end: ", Tone::Note);
+  lines("steps", "done: ", Tone::Plain);
+  lines("warnings", "note: ", Tone::Note);
+  const auto word = [&](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string("not known");
+  };
+  page.line({{"Boots next: " + word("next") + ". From then on: " + word("default") + ".", Tone::Heading}});
+  return page;
+}
+
+ExitCode change(const Context& context, const KernelOptions& options, const std::string& operation) {
+  std::vector<std::string> words = {"kernel", operation};
+  if (!options.release.empty()) words.push_back(options.release);
+  words.insert(words.end(), {"--root", options.root});
+  if (!options.expires.empty()) words.insert(words.end(), {"--expires", options.expires});
+  int code = 0;
+  const auto said = run_act(words, code);
+  if (!said) return complain(context, said.error());
+  const Json json = Json::parse(*said, nullptr, false);
+  if (!json.is_object())
+    return complain(context, {ErrorCode::Internal, "gpuhealth-act said something that is not JSON", 0});
+  if (json.contains("error")) {
+    const Json& error = json["error"];
+    Error shown{ErrorCode::Unavailable, error.value("text", "it failed"), 0};
+    for (int i = 0; i <= static_cast<int>(ErrorCode::Internal); ++i)
+      if (to_string(static_cast<ErrorCode>(i)) == error.value("code", "")) shown.code = static_cast<ErrorCode>(i);
+    return complain(context, shown);
+  }
+  show(context, [&] { return render_change(json, context.terminal); }, [&] { return json; });
+  return static_cast<ExitCode>(code);
+}
+
+CLI::App* add(CLI::App& app, const Options& options, const std::string& name, const std::string& text,
+              ExitCode (*run)(const Context&, const KernelOptions&)) {
+  CLI::App* sub = app.add_subcommand(name, text);
+  sub->add_option("--root", options->root, "the machine's files: / or a folder that holds boot/, etc/, lib/")
+      ->type_name("DIR")
+      ->capture_default_str();
+  if (run != nullptr)
+    sub->callback([options, run] { options->chosen = [options, run](const Context& c) { return run(c, *options); }; });
+  return sub;
+}
+
+void add_change(CLI::App& app, const Options& options, const std::string& name, const std::string& text, bool release) {
+  CLI::App* sub = add(app, options, name, text, nullptr);
+  if (release) sub->add_option("RELEASE", options->release, "a kernel's release, as uname -r prints it")->required();
+  if (name == "pin") sub->add_option("--expires", options->expires, "when the pin ends, 2026-12-31")->type_name("TIME");
+  if (name == "hold")
+    sub->add_option("STATE", options->word, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
+  sub->callback([options, name] {
+    options->chosen = [options, name](const Context& c) {
+      return change(c, *options, name == "hold" ? "hold-" + options->word : name);
+    };
+  });
+}
+
+}  // namespace
+
+Action set_up_kernel(CLI::App& app) {
+  const auto options = std::make_shared<KernelOptions>();
+  app.require_subcommand(1);
+  for (CLI::App* sub :
+       {add(app, options, "list", "kernels, entries of the boot menu, what boots", list),
+        add(app, options, "status", "what boots next and why, advisories, pins", status),
+        add(app, options, "advisories", "what is known of the installed kernels", advisories),
+        add(app, options, "safe-to-update", "would the waiting kernel be worse: yes, no, unknown", safe)}) {
+    sub->add_option("--advisories", options->advisories, "folder of advisories instead of the installed ones")
+        ->type_name("DIR");
+    if (sub->get_name() == "safe-to-update") sub->add_option("RELEASE", options->release, "ask about this kernel");
+  }
+  (void)add(app, options, "log", "what was changed, from the ledger", log);
+  CLI::App* planned = add(app, options, "plan", "what a change would do, without doing it", plan);
+  planned->add_option("OPERATION", options->word, "pin, unpin, trial, bless, hold-on, hold-off or protect")->required();
+  planned->add_option("RELEASE", options->release, "the kernel");
+  add_change(app, options, "pin", "start this kernel from now on", true);
+  add_change(app, options, "unpin", "give the distribution its own choice back", false);
+  add_change(app, options, "trial", "start this kernel once, at the next boot", true);
+  add_change(app, options, "bless", "this kernel is good", true);
+  add_change(app, options, "hold", "new kernels wait for a verdict", false);
+  add_change(app, options, "protect", "keep this kernel from automatic removal", true);
+  return [options](const Context& context) { return options->chosen(context); };
+}
+
+}  // namespace gpuhealth::cli

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kernel.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "telemetry/asic.hpp"
+#include "telemetry/discovery.hpp"
+
+namespace gpuhealth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tree's own, those installed with this program, or those of its source tree.
+std::string find_advisories(const std::string& root) {
+  std::vector<fs::path> places = {fs::path(root) / "etc/gpuhealthd/advisories.d",
+                                  fs::path(root) / "usr/share/gpuhealthd/advisories.d"};
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  places.push_back(self.parent_path() / "share/gpuhealthd/advisories.d");
+  places.push_back(self.parent_path().parent_path().parent_path() / "etc/advisories.d");
+  for (const fs::path& place : places)
+    if (fs::is_directory(place, ignored)) return place.string();
+  return {};
+}
+
+std::vector<std::string> find_gfx(const std::string& root) {
+  std::vector<std::string> out;
+  const auto found = telemetry::discover(root == "/" ? "" : root, telemetry::NameTable::load());
+  if (!found) return out;
+  for (const DeviceInfo& device : found->devices)
+    if (!device.gfx.empty() && std::ranges::find(out, device.gfx) == out.end()) out.push_back(device.gfx);
+  return out;
+}
+
+grub::AdvisoryQuestion question_of(const KernelView& view, const grub::Kernel& kernel) {
+  grub::AdvisoryQuestion question;
+  question.kernel = grub::identify(kernel, view.inventory.distribution, view.inventory.version_id);
+  question.gfx = view.gfx;
+  if (kernel.amdgpu == grub::AmdgpuModule::Dkms || kernel.dkms_lacking) question.module_version = kernel.dkms_version;
+  for (const grub::Package& package : view.inventory.packages.all) {
+    if (package.name == "amdgpu-dkms" && question.module_version.empty() && kernel.dkms_lacking) {
+      const auto colon = package.version.find(':');
+      question.module_version = package.version.substr(colon == std::string::npos ? 0 : colon + 1);
+    }
+    if (package.name.find("firmware") != std::string::npos && question.firmware_version.empty()) {
+      question.firmware_version = package.version;
+      question.firmware_ordering = view.inventory.packages.manager;
+    }
+  }
+  return question;
+}
+
+grub::Kernel imagined(const std::string& release) {
+  grub::Kernel kernel;
+  kernel.release = release;
+  return kernel;
+}
+
+}  // namespace
+
+Result<void> look_at_kernels(KernelView& view, const std::string& root, const std::string& advisories) {
+  const auto tree = grub::Tree::open(root);
+  if (!tree) return tl::unexpected<Error>(tree.error());
+  auto inventory = grub::take_inventory(*tree);
+  if (!inventory) return tl::unexpected<Error>(inventory.error());
+  view.root = tree->root();
+  view.inventory = std::move(*inventory);
+  view.entries = grub::flatten(view.inventory.boot, *tree);
+  view.choices = grub::read_choices(*tree);
+  view.qualifications = grub::read_qualifications(*tree);
+  view.gfx = find_gfx(tree->root());
+  view.advisories = grub::load_advisories(advisories.empty() ? find_advisories(view.root) : advisories);
+  for (const grub::Kernel& kernel : view.inventory.kernels)
+    view.matches[kernel.release] = grub::match(view.advisories.advisories, question_of(view, kernel));
+  return {};
+}
+
+std::string release_of_choice(const KernelView& view, const grub::Choice& choice) {
+  if (!choice.known) return {};
+  for (const grub::FlatEntry& entry : view.entries)
+    if (entry.path == choice.path) return entry.release;
+  return {};
+}
+
+std::string next_boot_line(const KernelView& view) {
+  const grub::Choice& next = view.inventory.boot.next;
+  if (!next.known) return "What boots next is not known: " + next.reason;
+  std::string what = release_of_choice(view, next);
+  if (what.empty()) {
+    for (const grub::FlatEntry& entry : view.entries)
+      if (entry.path == next.path) what = "'" + entry.entry->title + "'";
+  }
+  return what + " boots next: " + next.reason;
+}
+
+SafeToUpdate safe_to_update(const KernelView& view, const std::string& release) {
+  SafeToUpdate out;
+  out.answer = "unknown";
+  out.candidate = release;
+  if (out.candidate.empty()) {
+    out.candidate = release_of_choice(view, view.inventory.boot.next);
+    if (out.candidate == view.inventory.running) out.candidate.clear();
+    if (out.candidate.empty() && !view.inventory.kernels.empty() && !view.inventory.kernels.front().running)
+      out.candidate = view.inventory.kernels.front().release;
+  }
+  if (out.candidate.empty()) {
+    out.reason = "no other kernel is installed; name a release to ask about it";
+    return out;
+  }
+  const grub::Kernel* kernel = grub::find_kernel(view.inventory, out.candidate);
+  const grub::Kernel asked = kernel != nullptr ? *kernel : imagined(out.candidate);
+  out.matches = grub::match(view.advisories.advisories, question_of(view, asked));
+  const auto qualified = view.qualifications.kernels.find(out.candidate);
+  const auto state =
+      qualified == view.qualifications.kernels.end() ? grub::QualificationState::Installed : qualified->second.state;
+  for (const auto& found : out.matches) {
+    if (found.applies != grub::Tri::Yes) continue;
+    out.answer = "no";
+    out.reason = found.advisory->title + " (" + found.why + ")";
+    return out;
+  }
+  if (state == grub::QualificationState::Rejected || state == grub::QualificationState::NeverCameBack) {
+    out.answer = "no";
+    out.reason = out.candidate + " was tried on this machine: " + std::string(to_string(state));
+  } else if (state == grub::QualificationState::Blessed) {
+    out.answer = "yes";
+    out.reason = out.candidate + " passed its canaries on this machine, and no advisory names it";
+  } else if (!out.matches.empty()) {
+    out.reason = "an advisory may apply: " + out.matches.front().advisory->title + " (" + out.matches.front().why + ")";
+  } else {
+    out.reason = "no advisory names it, and it was not yet tried on this machine";
+  }
+  return out;
+}
+
+}  // namespace gpuhealth::cli

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+gpuhealth_fuzz(bls USES grub SOURCES bls_fuzz.cpp)

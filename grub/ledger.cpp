@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grub/ledger.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "grub/grubenv.hpp"
+
+namespace gpuhealth::grub {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string to_hex(std::string_view bytes) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto b = static_cast<unsigned char>(c);
+    out += kDigits[b >> 4U];
+    out += kDigits[b & 15U];
+  }
+  return out;
+}
+
+std::optional<std::string> from_hex(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string out;
+  out.reserve(text.size() / 2);
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const int high = digit(text[i]);
+    const int low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+  }
+  return out;
+}
+
+std::string utc(WallTime time) {
+  const std::time_t seconds = to_microseconds(time) / 1'000'000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char buffer[32];
+  (void)std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return buffer;
+}
+
+Json to_json(const LedgerEntry& entry) {
+  Json prior = Json::object();
+  for (const auto& [path, state] : entry.prior) {
+    prior[path] = state.exists ? Json{{"mode", state.mode}, {"hex", to_hex(state.bytes)}} : Json(nullptr);
+  }
+  return {{"id", entry.id},           {"action", entry.action},   {"target", entry.target}, {"state", entry.state},
+          {"started", entry.started}, {"boot_id", entry.boot_id}, {"note", entry.note},     {"prior", prior}};
+}
+
+std::optional<LedgerEntry> from_json(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  LedgerEntry out;
+  for (auto [key, field] :
+       {std::pair{"id", &out.id}, std::pair{"action", &out.action}, std::pair{"target", &out.target},
+        std::pair{"state", &out.state}, std::pair{"started", &out.started}, std::pair{"boot_id", &out.boot_id},
+        std::pair{"note", &out.note}}) {
+    if (!json.contains(key) || !json[key].is_string()) return std::nullopt;
+    *field = json[key].get<std::string>();
+  }
+  if (!json.contains("prior") || !json["prior"].is_object()) return std::nullopt;
+  for (const auto& [path, value] : json["prior"].items()) {
+    FileState state;
+    if (value.is_object() && value.contains("hex") && value["hex"].is_string() && value.contains("mode") &&
+        value["mode"].is_number_unsigned()) {
+      auto bytes = from_hex(value["hex"].get<std::string>());
+      if (!bytes) return std::nullopt;
+      state = {true, std::move(*bytes), value["mode"].get<mode_t>()};
+    } else if (!value.is_null()) {
+      return std::nullopt;
+    }
+    out.prior[path] = std::move(state);
+  }
+  return out;
+}
+
+std::string path_of(const LedgerEntry& entry) {
+  return std::string(kLedgerFolder) + "/" + entry.id + ".json";
+}
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+
+Result<void> make_folders(const Tree& tree, System& system) {
+  std::string path;
+  for (const std::string_view part : {"/var", "/lib", "/gpuhealthd", "/ledger"}) {
+    path += part;
+    if (tree.is_folder(path)) continue;
+    if (auto made = system.make_folder(tree, path, part == "/gpuhealthd" || part == "/ledger" ? 0750 : 0755); !made)
+      return made;
+  }
+  return {};
+}
+
+// grubenv keeps its place on the disk: GRUB has its block's number, not its name.
+bool in_place(const std::string& path, const FileState& state) {
+  return path.ends_with("/grubenv") && state.exists && state.bytes.size() == kGrubEnvSize;
+}
+
+}  // namespace
+
+Result<FileState> file_state(const Tree& tree, const std::string& path) {
+  FileState state;
+  const auto info = tree.stat(path);
+  if (!info) {
+    const auto why = tree.open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!why && why.error().code != ErrorCode::NotFound) return tl::unexpected<Error>(why.error());
+    return state;
+  }
+  auto bytes = tree.read(path);
+  if (!bytes) return tl::unexpected<Error>(bytes.error());
+  return FileState{true, std::move(*bytes), info->st_mode & 07777U};
+}
+
+Result<void> put_file(const Tree& tree, System& system, const std::string& path, const FileState& state) {
+  if (!state.exists) {
+    if (auto gone = system.remove(tree, path); !gone) return gone;
+    if (!tree.is_folder(folder_of(path))) return {};
+    return system.sync_folder(tree, folder_of(path));
+  }
+  const std::string beside = path + ".gpuhealth-new";
+  const auto give_up = [&](Error error) -> Result<void> {
+    (void)system.remove(tree, beside);
+    error.text = path + ": " + error.text;
+    return tl::unexpected<Error>(std::move(error));
+  };
+  if (auto gone = system.remove(tree, beside); !gone) return gone;
+  auto fd = system.create(tree, beside, state.mode);
+  if (!fd) return tl::unexpected<Error>(fd.error());
+  if (auto written = system.write_all(*fd, state.bytes); !written) return give_up(written.error());
+  if (auto set = system.chmod(*fd, state.mode); !set) return give_up(set.error());
+  if (auto synced = system.sync_file(*fd); !synced) return give_up(synced.error());
+  if (auto renamed = system.rename(tree, beside, path); !renamed) return give_up(renamed.error());
+  return system.sync_folder(tree, folder_of(path));
+}
+
+Result<void> undo(const Tree& tree, System& system, const LedgerEntry& entry) {
+  std::optional<Error> first;
+  const auto note = [&](const Result<void>& result) {
+    if (!result && !first) first = result.error();
+  };
+  for (const auto& [path, prior] : entry.prior) {
+    note(system.remove(tree, path + ".gpuhealth-new"));
+    const auto now = file_state(tree, path);
+    if (now && *now == prior) continue;
+    if (in_place(path, prior) && now && now->exists) {
+      auto fd = system.open_to_write(tree, path);
+      if (!fd) {
+        note(tl::unexpected<Error>(fd.error()));
+        continue;
+      }
+      note(system.write_all(*fd, prior.bytes));
+      note(system.sync_file(*fd));
+    } else {
+      note(put_file(tree, system, path, prior));
+    }
+  }
+  for (const auto& [path, prior] : entry.prior) {
+    if (!path.starts_with("/boot") && !path.ends_with(".cfg")) continue;
+    if (tree.is_folder(folder_of(path))) note(system.sync_file_system(tree, folder_of(path)));
+  }
+  if (first) return tl::unexpected<Error>(*first);
+  return {};
+}
+
+Result<Ledger> Ledger::open(const Tree& tree, System& system) {
+  if (auto made = make_folders(tree, system); !made) {
+    Error error = made.error();
+    error.text = "no change without a ledger: " + error.text;
+    return tl::unexpected<Error>(std::move(error));
+  }
+  auto lock = tree.open_file(std::string(kLedgerFolder) + "/lock", O_RDWR | O_CREAT, 0640);
+  if (!lock) return tl::unexpected<Error>(lock.error());
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::Unavailable, "another change is being made; try again when it is done", errno);
+  return Ledger(tree, system, std::move(*lock));
+}
+
+Result<void> Ledger::write(const LedgerEntry& entry) {
+  return put_file(*tree_, *system_, path_of(entry),
+                  {true, to_json(entry).dump(1, ' ', true, Json::error_handler_t::replace) + "\n", 0640});
+}
+
+Result<LedgerEntry> Ledger::begin(std::string action, std::string target, std::map<std::string, FileState> prior,
+                                  WallTime now, std::string boot_id) {
+  int number = 0;
+  for (const std::string& name : tree_->list(kLedgerFolder)) {
+    int found = 0;
+    if (std::sscanf(name.c_str(), "%d-", &found) == 1) number = std::max(number, found);
+  }
+  LedgerEntry entry;
+  char digits[16];
+  (void)std::snprintf(digits, sizeof digits, "%06d", number + 1);
+  entry.id = std::string(digits) + "-" + action;
+  entry.action = std::move(action);
+  entry.target = std::move(target);
+  entry.state = "intended";
+  entry.started = utc(now);
+  entry.boot_id = std::move(boot_id);
+  entry.prior = std::move(prior);
+  if (auto written = write(entry); !written) return tl::unexpected<Error>(written.error());
+  return entry;
+}
+
+Result<void> Ledger::close(LedgerEntry& entry, std::string state, std::string note) {
+  entry.state = std::move(state);
+  entry.note = std::move(note);
+  return write(entry);
+}
+
+std::vector<LedgerEntry> read_ledger(const Tree& tree, std::vector<std::string>* notes) {
+  std::vector<LedgerEntry> out;
+  for (const std::string& name : tree.list(kLedgerFolder)) {
+    if (!name.ends_with(".json")) continue;
+    const auto text = tree.read(std::string(kLedgerFolder) + "/" + name, std::size_t{64} << 20);
+    auto entry = text ? from_json(*text) : std::nullopt;
+    if (entry) {
+      out.push_back(std::move(*entry));
+    } else if (notes != nullptr) {
+      notes->push_back(std::string(kLedgerFolder) + "/" + name + " cannot be read");
+    }
+  }
+  return out;
+}
+
+}  // namespace gpuhealth::grub

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuhealthctl kernel on a made-up machine: what its JSON holds, and that docs/json.md names each key.
+#include "cli/kernel.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tests/paths.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gpuhealth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class KernelCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    put("etc/os-release", "ID=ubuntu\nVERSION_ID=26.04\n");
+    put("boot/vmlinuz-7.0.0-28-generic", "x");
+    put("boot/vmlinuz-7.0.0-14-generic", "x");
+    put("var/lib/dpkg/status",
+        "Package: linux-image-7.0.0-28-generic\nStatus: install ok installed\nSource: linux-signed\nVersion: "
+        "7.0.0-28.28\n\n"
+        "Package: linux-image-7.0.0-14-generic\nStatus: install ok installed\nSource: linux-signed\nVersion: "
+        "7.0.0-14.14\n");
+    put("proc/sys/kernel/osrelease", "7.0.0-14-generic\n");
+    put("boot/grub/grub.cfg",
+        "set default=0\nset timeout=1\nmenuentry New --id new { linux /boot/vmlinuz-7.0.0-28-generic root=x }\n"
+        "menuentry Old --id old { linux /boot/vmlinuz-7.0.0-14-generic root=x }\n");
+    const auto looked = look_at_kernels(view, dir.string(), std::string(GPUHEALTH_SOURCE_DIR) + "/etc/advisories.d");
+    ASSERT_TRUE(looked) << looked.error().text;
+  }
+  void put(const std::string& path, const std::string& text) {
+    fs::create_directories((dir.path() / path).parent_path());
+    std::ofstream(dir.path() / path) << text;
+  }
+  gpuhealth::test::TempDir dir;
+  KernelView view;
+};
+
+TEST_F(KernelCommand, ListHasTheContractsKeys) {
+  const Json json = json_kernel_list(view);
+  EXPECT_EQ(json["loader"], "grub");
+  EXPECT_EQ(json["entries"][0]["id"], "new");
+  EXPECT_EQ(json["entries"][0]["path"], "new");
+  EXPECT_EQ(json["entries"][0]["release"], "7.0.0-28-generic");
+  EXPECT_EQ(json["entries"][0]["kind"], "linux");
+  EXPECT_EQ(json["entries"][0]["default"], true);
+  EXPECT_EQ(json["entries"][1]["default"], false);
+  EXPECT_EQ(json["default"]["path"], "new");
+  EXPECT_THAT(json["default"]["reason"].get<std::string>(), HasSubstr("names '0'"));
+  EXPECT_EQ(json["next"]["path"], "new");
+  EXPECT_EQ(json["kernels"][0]["release"], "7.0.0-28-generic");
+  EXPECT_EQ(json["kernels"][0]["package"]["version"], "7.0.0-28.28");
+}
+
+TEST_F(KernelCommand, AWaitingKernelWithAnAdvisoryIsNotSafe) {
+  const SafeToUpdate answer = safe_to_update(view, "");
+  EXPECT_EQ(answer.candidate, "7.0.0-28-generic");
+  EXPECT_EQ(answer.answer, "no");
+  EXPECT_THAT(answer.reason, HasSubstr("take a second for every 2 MiB"));
+  EXPECT_EQ(safe_to_update(view, "7.0.0-31-generic").answer, "unknown");
+  EXPECT_THAT(next_boot_line(view), HasSubstr("7.0.0-28-generic boots next: the configuration names '0'"));
+}
+
+void collect(const Json& json, std::set<std::string>& keys) {
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) keys.insert(key);
+    if (value.is_structured()) collect(value, keys);
+  }
+}
+
+TEST_F(KernelCommand, EveryKeyIsInTheManual) {
+  std::ifstream file(std::string(GPUHEALTH_SOURCE_DIR) + "/docs/json.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  grub::Plan plan;
+  grub::LedgerEntry entry;
+  entry.prior["/boot/grub/grub.cfg"] = {};
+  std::set<std::string> keys;
+  for (const Json& json : {json_kernel_list(view), json_kernel_status(view), json_kernel_advisories(view),
+                           json_kernel_plan(view, plan, "pin"), json_safe_to_update(safe_to_update(view, "")),
+                           json_kernel_log({&entry, 1})})
+    collect(json, keys);
+  EXPECT_GT(keys.size(), 50U);
+  for (const std::string& key : keys) EXPECT_THAT(text.str(), HasSubstr("\"" + key + "\"")) << key;
+}
+
+TEST_F(KernelCommand, PagesShowTheAdvisoryBeforeItBoots) {
+  const Terminal plain;
+  EXPECT_THAT(render(render_kernel_status(view, plain), plain), HasSubstr("7.0.0-28-generic (boots next)"));
+  EXPECT_THAT(render(render_kernel_list(view, plain), plain), HasSubstr("7.0.0-14-generic"));
+  EXPECT_THAT(render(render_kernel_advisories(view, plain), plain), HasSubstr("--disable-mmap"));
+}
+
+}  // namespace
+}  // namespace gpuhealth::cli
