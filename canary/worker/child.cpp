@@ -282,7 +282,7 @@ void GpuRun::run() {
   bench.note("units", std::to_string(gpu_->facts.units));
   if (nvml_->partitioned()) bench.note("partition", "MIG");
   if (gpu_->facts.host_clock) bench.note("clock", "host: the device's time stamps cannot be believed");
-  bench.finish("runtime");
+  if (std::ranges::find(options_.canaries, "runtime") != options_.canaries.end()) bench.finish("runtime");
   out_.word("end runtime");
   bench.warm();
   for (const auto& canary : options_.canaries) {

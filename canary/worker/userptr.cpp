@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "canary/worker/userptr.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "canary/worker/environment.hpp"
@@ -65,9 +67,11 @@ std::string pci_of(const std::string& node) {
 
 std::vector<std::string> render_nodes() {
   std::vector<std::string> out;
-  std::error_code error;
-  for (fs::directory_iterator it("/dev/dri", error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().starts_with("renderD")) out.push_back(it->path().string());
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/dev/dri"), closedir);
+  if (!folder) return out;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name.starts_with("renderD")) out.push_back("/dev/dri/" + name);
   }
   std::ranges::sort(out);
   return out;
