@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
+
+#include "canary/worker/host_memory.hpp"
 
 namespace gpuhealth::canary {
 namespace {
@@ -34,6 +37,37 @@ double Samples::quantile(double q) const {
   std::ranges::sort(sorted);
   const double at = q * static_cast<double>(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(at))];
+}
+
+Bench::~Bench() {
+  for (void* memory : pinned_) gpu.unpin(memory);
+}
+
+void Bench::prepare() {
+  for (auto& memory : pinned_) {
+    memory = gpu.pin(kLarge);
+    if (memory == nullptr) return;
+    auto* words = static_cast<std::uint32_t*>(memory);
+    for (std::uint32_t i = 0; i < kLarge / 4; ++i) words[i] = i ^ kSeed;
+  }
+  if (auto made = make_file(kFileBytes, kSeed)) file_ = std::move(*made);
+}
+
+bool Bench::holds_pattern(Gpu::Buffer buffer, std::size_t bytes, std::uint32_t seed) {
+  constexpr std::size_t kGroup = 256;
+  std::array<std::uint32_t, 4> seen{};
+  const DeviceMemory counter(gpu, sizeof seen);
+  // First what must not match: a device that does not count would find everything right.
+  for (const auto& [what, size, wanted] :
+       {std::tuple<std::uint32_t, std::size_t, std::uint32_t>{~seed, kGroup * 4, kGroup}, {seed, bytes, 0}}) {
+    seen = {};
+    gpu.write(counter.get(), seen.data(), sizeof seen);
+    gpu.launch(0, Kernel::Check, size / 4 / kGroup, kGroup, {Arg::buffer(buffer), counter.arg(), 0U, what});
+    gpu.finish(0);
+    gpu.read(seen.data(), counter.get(), sizeof seen);
+    if (gpu.ok() && seen[0] != wanted) return false;
+  }
+  return true;
 }
 
 void Bench::warm() {

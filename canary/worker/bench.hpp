@@ -2,6 +2,7 @@
 // What every canary needs: a GPU, samples, a place to report. Canaries are functions in one table (suite.cpp).
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "canary/measurement.hpp"
 #include "canary/worker/gpu.hpp"
+#include "core/fd.hpp"
 
 namespace gpuhealth::canary {
 
@@ -44,8 +46,22 @@ class Bench {
  public:
   using Send = std::function<void(const Measurement&)>;
   Bench(Gpu& a_gpu, Send send) : gpu(a_gpu), send_(std::move(send)) {}
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  ~Bench();
 
   Gpu& gpu;  // NOLINT(cppcoreguidelines-avoid-const-or-ref-data-members): lives as long as the process
+
+  // What several canaries need is made once, at the start: two pinned buffers of kLarge bytes, the first filled with
+  // pattern 0 of kSeed; a file in memory with the same pattern.
+  static constexpr std::size_t kLarge = 32U << 20U;
+  static constexpr std::size_t kFileBytes = 4U << 20U;
+  static constexpr std::uint32_t kSeed = 77;
+  void prepare();
+  [[nodiscard]] void* pinned(int which) const { return pinned_.at(static_cast<std::size_t>(which)); }
+  [[nodiscard]] int file() const { return file_.get(); }
+  // Whether the first `bytes` of a device buffer hold pattern 0 of `seed`, counted on the device.
+  bool holds_pattern(Gpu::Buffer buffer, std::size_t bytes, std::uint32_t seed);
 
   // Warm clocks: at least 3 launches and 20 ms of work.
   void warm();
@@ -67,6 +83,8 @@ class Bench {
 
  private:
   Send send_;
+  std::array<void*, 2> pinned_{};
+  Fd file_;
   std::vector<Measurement> lines_;
   std::map<std::string, std::string> notes_;
   double gpu_us_ = 0;
@@ -119,19 +137,6 @@ class DeviceMemory {
  private:
   Gpu& gpu_;
   Gpu::Buffer buffer_;
-};
-
-class PinnedMemory {
- public:
-  PinnedMemory(Gpu& gpu, std::size_t bytes) : gpu_(gpu), memory_(gpu.pin(bytes)) {}
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  ~PinnedMemory() { gpu_.unpin(memory_); }
-  [[nodiscard]] void* get() const { return memory_; }
-
- private:
-  Gpu& gpu_;
-  void* memory_;
 };
 
 }  // namespace gpuhealth::canary

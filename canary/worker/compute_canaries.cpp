@@ -51,7 +51,7 @@ void run_triad(Bench& bench) {
   const int runs = gpu.facts.cpu ? 10 : 40;
   for (int i = 0; i < runs + 3 && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
-    gpu.launch(0, Kernel::Triad, floats / kGroup, kGroup, {a.arg(), b.arg(), c.arg(), 3.0F}, &ticket);
+    gpu.launch(0, Kernel::Triad, floats / 4 / kGroup, kGroup, {a.arg(), b.arg(), c.arg(), 3.0F}, &ticket);
     gpu.finish(0);
     const double us = gpu.interval(ticket).us();
     bench.add_gpu_us(us);
@@ -71,15 +71,15 @@ void run_gather(Bench& bench) {
   std::size_t words = 64 * kMiB;  // 256 MiB
   while (words > kMiB && words * 4 > bench.budget()) words /= 2;
   const auto mask = static_cast<std::uint32_t>(words - 1);
-  const std::size_t lanes = gpu.facts.cpu ? 4096 : 131072;
-  constexpr std::uint32_t kSteps = 4000;
+  const std::size_t lanes = gpu.facts.cpu ? 4096 : 65536;
+  constexpr std::uint32_t kSteps = 3000;
   constexpr std::uint32_t kRandomSteps = 16;
   const DeviceMemory links(gpu, words * 4), out(gpu, lanes * 4);
   gpu.launch(0, Kernel::Links, words / kGroup, kGroup, {links.arg(), mask});
   gpu.finish(0);
   Samples chase, random;
   std::uint32_t at = 1;
-  for (int i = 0; i < 6 && gpu.ok(); ++i) {
+  for (int i = 0; i < 5 && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     gpu.launch(0, Kernel::Chase, 1, 64, {links.arg(), out.arg(), at, kSteps}, &ticket);
     gpu.finish(0);
@@ -115,7 +115,7 @@ void run_fma32(Bench& bench) {
   constexpr std::uint32_t kRounds = 16384;
   const DeviceMemory out(gpu, lanes * 4);
   Samples samples;
-  for (int i = 0; i < (gpu.facts.cpu ? 8 : 23) && gpu.ok(); ++i) {
+  for (int i = 0; i < (gpu.facts.cpu ? 8 : 13) && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     gpu.launch(0, Kernel::Fma, lanes / kGroup, kGroup, {out.arg(), kRounds}, &ticket);
     gpu.finish(0);
@@ -141,7 +141,7 @@ void run_mma16(Bench& bench) {
   const std::size_t groups = std::size_t{gpu.facts.units} * 8;
   const DeviceMemory out(gpu, groups * kGroup * 4);
   Samples samples;
-  for (int i = 0; i < 13 && gpu.ok(); ++i) {
+  for (int i = 0; i < 9 && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     gpu.launch_mma(groups, out.get(), kRounds, &ticket);
     gpu.finish(0);

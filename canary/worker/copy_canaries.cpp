@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between host and device: pinned, ordinary, and from mapped files.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "canary/worker/bench.hpp"
@@ -11,25 +10,21 @@ namespace gpuhealth::canary {
 namespace {
 
 constexpr std::size_t kMiB = 1U << 20U;
-constexpr std::size_t kLarge = 32 * kMiB;
-constexpr std::size_t kFile = 2 * kSlotBytes;  // above every pinning threshold of the runtimes
+constexpr std::size_t kLarge = Bench::kLarge;
+constexpr std::size_t kFile = Bench::kFileBytes;  // two slots; above every pinning threshold of the runtimes
+static_assert(kFile == 2 * kSlotBytes);
 constexpr int kFileSamples = 3;
+constexpr const char* kNotSent = "what was copied to the device is not what was sent";
 
-void fill(void* memory, std::size_t bytes, std::uint32_t seed) {
-  auto* words = static_cast<std::uint32_t*>(memory);
-  for (std::size_t i = 0; i < bytes / 4; ++i) words[i] = reference::pattern(0, static_cast<std::uint32_t>(i), seed);
-}
-
-Samples timed_copies(Bench& bench, int count, bool to_device, const DeviceMemory& device, const PinnedMemory& host,
-                     std::size_t bytes) {
+Samples timed_copies(Bench& bench, int count, bool to_device, const DeviceMemory& device, std::size_t bytes) {
   Gpu& gpu = bench.gpu;
   Samples samples;
   for (int i = 0; i < count + 2 && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     if (to_device)
-      gpu.write_async(0, device.get(), host.get(), bytes, &ticket);
+      gpu.write_async(0, device.get(), bench.pinned(0), bytes, &ticket);
     else
-      gpu.read_async(0, host.get(), device.get(), bytes, &ticket);
+      gpu.read_async(0, bench.pinned(1), device.get(), bytes, &ticket);
     gpu.finish(0);
     const double us = gpu.interval(ticket).us();
     bench.add_gpu_us(us);
@@ -51,14 +46,9 @@ void two_terms(Bench& bench, const Samples& large, const Samples& small) {
 void run_h2d_pin(Bench& bench) {
   Gpu& gpu = bench.gpu;
   const DeviceMemory device(gpu, kLarge);
-  const PinnedMemory host(gpu, kLarge);
-  if (gpu.ok()) fill(host.get(), kLarge, 77);
-  const auto samples = timed_copies(bench, gpu.facts.cpu ? 4 : 10, true, device, host, kLarge);
-  const auto small = timed_copies(bench, 10, true, device, host, kMiB);
-  std::vector<std::uint32_t> back(kLarge / 4);
-  gpu.read(back.data(), device.get(), kLarge);
-  if (gpu.ok() && std::memcmp(back.data(), host.get(), kLarge) != 0)
-    bench.wrong("what was copied to the device is not what was sent");
+  const auto samples = timed_copies(bench, gpu.facts.cpu ? 4 : 6, true, device, kLarge);
+  if (!bench.holds_pattern(device.get(), kLarge, Bench::kSeed)) bench.wrong(kNotSent);
+  const auto small = timed_copies(bench, 6, true, device, kMiB);
   bench.rate_line("h2d_pin", "bandwidth", samples, kLarge / 1e3);
   two_terms(bench, samples, small);
 }
@@ -66,22 +56,17 @@ void run_h2d_pin(Bench& bench) {
 // Directly after copies to the device: some runtimes then choose another engine.
 void run_d2h_pin(Bench& bench) {
   Gpu& gpu = bench.gpu;
-  const DeviceMemory device(gpu, kLarge);
-  const PinnedMemory host(gpu, kLarge);
-  gpu.launch(0, Kernel::Fill, kLarge / 4 / 256, 256, {device.arg(), 0U, 99U});
+  constexpr std::uint32_t kSeed = 99;
+  const DeviceMemory device(gpu, kLarge), other(gpu, kLarge);
+  gpu.launch(0, Kernel::Fill, kLarge / 4 / 256, 256, {device.arg(), 0U, kSeed});
   gpu.finish(0);
-  const DeviceMemory other(gpu, kLarge);
-  if (gpu.ok()) std::memset(host.get(), 0, kLarge);
-  for (int i = 0; i < 2; ++i) gpu.write_async(0, other.get(), host.get(), kLarge);
-  const auto samples = timed_copies(bench, gpu.facts.cpu ? 4 : 10, false, device, host, kLarge);
-  const auto small = timed_copies(bench, 10, false, device, host, kMiB);
-  const auto* words = static_cast<const std::uint32_t*>(host.get());
-  for (std::uint32_t i = 0; gpu.ok() && i < kLarge / 4; ++i) {
-    if (words[i] != reference::pattern(0, i, 99)) {
-      bench.wrong("what came from the device is not what it held");
-      break;
-    }
-  }
+  for (int i = 0; i < 2; ++i) gpu.write_async(0, other.get(), bench.pinned(0), kLarge);
+  const auto samples = timed_copies(bench, gpu.facts.cpu ? 4 : 6, false, device, kLarge);
+  const auto* words = static_cast<const std::uint32_t*>(bench.pinned(1));
+  std::uint32_t different = 0;
+  for (std::uint32_t i = 0; gpu.ok() && i < kLarge / 4; ++i) different |= words[i] ^ i ^ kSeed;
+  if (different != 0) bench.wrong("what came from the device is not what it held");
+  const auto small = timed_copies(bench, 6, false, device, kMiB);
   bench.rate_line("d2h_pin", "bandwidth", samples, kLarge / 1e3);
   two_terms(bench, samples, small);
 }
@@ -90,16 +75,14 @@ void run_bidi(Bench& bench) {
   Gpu& gpu = bench.gpu;
   if (gpu.facts.host_clock) return bench.unsupported("bidi", "the device's time stamps cannot be believed");
   const DeviceMemory to(gpu, kLarge), from(gpu, kLarge);
-  const PinnedMemory out(gpu, kLarge), in(gpu, kLarge);
   gpu.launch(0, Kernel::Fill, kLarge / 4 / 256, 256, {from.arg(), 0U, 5U});
   gpu.finish(0);
-  if (gpu.ok()) std::memset(out.get(), 3, kLarge);
   Samples samples;
   for (int i = 0; i < 10 && gpu.ok(); ++i) {
     Gpu::Ticket there = 0;
     Gpu::Ticket back = 0;
-    gpu.write_async(1, to.get(), out.get(), kLarge, &there);
-    gpu.read_async(2, in.get(), from.get(), kLarge, &back);
+    gpu.write_async(1, to.get(), bench.pinned(0), kLarge, &there);
+    gpu.read_async(2, bench.pinned(1), from.get(), kLarge, &back);
     gpu.flush(1);
     gpu.flush(2);
     gpu.finish(1);
@@ -117,12 +100,10 @@ void run_copy_small(Bench& bench) {
   Gpu& gpu = bench.gpu;
   constexpr std::size_t kSmall = 4096;
   const DeviceMemory device(gpu, kSmall);
-  const PinnedMemory host(gpu, kSmall);
-  if (gpu.ok()) std::memset(host.get(), 7, kSmall);
   Samples samples;
   for (int i = 0; i < 330 && gpu.ok(); ++i) {
     const double began = wall_us();
-    gpu.write_async(0, device.get(), host.get(), kSmall);
+    gpu.write_async(0, device.get(), bench.pinned(0), kSmall);
     gpu.finish(0);
     if (i >= 30) samples.add(wall_us() - began);
   }
@@ -133,17 +114,16 @@ void run_h2d_anon(Bench& bench) {
   Gpu& gpu = bench.gpu;
   constexpr std::size_t kBytes = 8 * kMiB;
   const DeviceMemory device(gpu, kBytes);
-  std::vector<std::uint32_t> host(kBytes / 4), back(kBytes / 4);
-  fill(host.data(), kBytes, 3);
+  std::vector<std::uint32_t> host(kBytes / 4);
+  for (std::uint32_t i = 0; i < host.size(); ++i) host[i] = i ^ 3U;
   Samples samples;
-  for (int i = 0; i < 12 && gpu.ok(); ++i) {
+  for (int i = 0; i < 10 && gpu.ok(); ++i) {
     const double began = wall_us();
     gpu.write(device.get(), host.data(), kBytes);
     gpu.finish(0);
     if (i >= 2) samples.add(wall_us() - began);
   }
-  gpu.read(back.data(), device.get(), kBytes);
-  if (gpu.ok() && back != host) bench.wrong("what was copied to the device is not what was sent");
+  if (!bench.holds_pattern(device.get(), kBytes, 3)) bench.wrong(kNotSent);
   bench.rate_line("h2d_anon", "bandwidth", samples, kBytes / 1e3);
 }
 
@@ -169,14 +149,8 @@ FileCopy copy_mapping(Bench& bench, HostMapping::Kind kind, int file, const Devi
   gpu.finish(0);
   out.ms = (wall_us() - began) / 1e3;
   out.system_ms = cpu_time().system_ms - cpu.system_ms;
-  std::vector<std::uint8_t> back(kFile);
-  gpu.read(back.data(), device.get(), kFile);
-  for (std::size_t i = 0; gpu.ok() && i < kFile; i += 61) {
-    if (back[i] != file_byte(i)) {
-      bench.wrong("what was copied from a mapped file is not what it holds");
-      break;
-    }
-  }
+  if (!bench.holds_pattern(device.get(), kFile, Bench::kSeed))
+    bench.wrong("what was copied from a mapped file is not what it holds");
   return out;
 }
 
@@ -185,14 +159,12 @@ FileCopy copy_mapping(Bench& bench, HostMapping::Kind kind, int file, const Devi
 void run_h2d_file_rw(Bench& bench) {
   Gpu& gpu = bench.gpu;
   const DeviceMemory device(gpu, kFile);
-  const auto file = make_file(kFile);
-  if (!file) return bench.unsupported("h2d_file_rw", file.error().text);
-  copy_mapping(bench, HostMapping::Kind::FileReadOnly, file->get(), device);  // warms what is common
+  copy_mapping(bench, HostMapping::Kind::FileReadOnly, bench.file(), device);  // warms what is common
   auto& m = bench.line("h2d_file_rw", "worst");
   double worst = 0;
   for (int i = 0; i < kFileSamples && gpu.ok(); ++i) {
-    const auto control = copy_mapping(bench, HostMapping::Kind::FileReadOnly, file->get(), device);
-    const auto probe = copy_mapping(bench, HostMapping::Kind::FileWritable, file->get(), device);
+    const auto control = copy_mapping(bench, HostMapping::Kind::FileReadOnly, bench.file(), device);
+    const auto probe = copy_mapping(bench, HostMapping::Kind::FileWritable, bench.file(), device);
     if (!probe.problem.empty()) {
       m.status = Status::Unsupported;
       m.reason = "inconclusive: " + probe.problem;
@@ -208,11 +180,9 @@ void run_h2d_file_rw(Bench& bench) {
 void run_h2d_file_ro(Bench& bench) {
   Gpu& gpu = bench.gpu;
   const DeviceMemory device(gpu, kFile);
-  const auto file = make_file(kFile);
-  if (!file) return bench.unsupported("h2d_file_ro", file.error().text);
   Samples samples;
   for (int i = 0; i < 7 && gpu.ok(); ++i) {
-    const auto copy = copy_mapping(bench, HostMapping::Kind::FileReadOnly, file->get(), device);
+    const auto copy = copy_mapping(bench, HostMapping::Kind::FileReadOnly, bench.file(), device);
     if (i > 1) samples.add(copy.ms * 1e3);
   }
   auto& m = bench.line("h2d_file_ro", "median");
@@ -226,15 +196,13 @@ void run_copy_while_compute(Bench& bench) {
   if (gpu.facts.host_clock)
     return bench.unsupported("copy_while_compute", "the device's time stamps cannot be believed");
   const DeviceMemory device(gpu, kLarge), out(gpu, 256);
-  const PinnedMemory host(gpu, kLarge);
-  if (gpu.ok()) std::memset(host.get(), 3, kLarge);
   Gpu::Ticket copy = 0;
   Gpu::Ticket spin = 0;
   double copy_us = 0;
   double spin_us = 0;
   std::uint32_t turns = 8;
   for (int i = 0; i < 3 && gpu.ok(); ++i) {
-    gpu.write_async(1, device.get(), host.get(), kLarge, &copy);
+    gpu.write_async(1, device.get(), bench.pinned(0), kLarge, &copy);
     gpu.finish(1);
     copy_us = gpu.interval(copy).us();
   }
@@ -250,7 +218,7 @@ void run_copy_while_compute(Bench& bench) {
   for (int i = 0; i < 4 && gpu.ok(); ++i) {
     gpu.launch(0, Kernel::Spin, 1, 64, {out.arg(), turns}, &spin);
     gpu.flush(0);
-    gpu.write_async(1, device.get(), host.get(), kLarge, &copy);
+    gpu.write_async(1, device.get(), bench.pinned(0), kLarge, &copy);
     gpu.flush(1);
     gpu.finish(0);
     gpu.finish(1);

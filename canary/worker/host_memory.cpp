@@ -26,18 +26,15 @@ void read_every_page(const void* data, std::size_t bytes) {
 
 }  // namespace
 
-std::uint8_t file_byte(std::size_t at) {
-  return static_cast<std::uint8_t>((at * 2654435761U) >> 11U);
-}
-
-Result<Fd> make_file(std::size_t bytes) {
+Result<Fd> make_file(std::size_t bytes, std::uint32_t seed) {
   Fd file(memfd_create("gpuhealth-canary", MFD_CLOEXEC));
   if (!file) return fail_errno("cannot make a file in memory", errno);
-  std::vector<std::uint8_t> content(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) content[i] = file_byte(i);
+  std::vector<std::uint32_t> words(bytes / sizeof(std::uint32_t));
+  for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = i ^ seed;
+  const auto* content = reinterpret_cast<const std::uint8_t*>(words.data());
   std::size_t done = 0;
   while (done < bytes) {
-    const ssize_t n = write(file.get(), content.data() + done, bytes - done);
+    const ssize_t n = write(file.get(), content + done, bytes - done);
     if (n <= 0) return fail_errno("cannot write a file in memory", errno);
     done += static_cast<std::size_t>(n);
   }

@@ -48,8 +48,7 @@ class HostMapping {
 };
 
 // A file in memory with a pattern that a copy can be compared with.
-Result<Fd> make_file(std::size_t bytes);
-std::uint8_t file_byte(std::size_t at);
+Result<Fd> make_file(std::size_t bytes, std::uint32_t seed = 0);  // word i is i ^ seed
 
 // Pins memory for the device and lets go again: 0, or an errno (EAGAIN: once more).
 using Pin = std::function<int(void* data, std::size_t bytes)>;

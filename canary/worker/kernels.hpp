@@ -25,6 +25,8 @@ namespace reference {
 
 // x after `steps` times x = 1664525 x + 1013904223 (mod 2^32), in a logarithm of the steps.
 std::uint32_t lcg(std::uint32_t x, std::uint64_t steps);
+// gh_spin of one lane.
+std::uint32_t spin(std::uint32_t lane, std::uint32_t turns);
 // gh_mix of lanes 0 .. out.size() - 1.
 void mix(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed);
 // gh_fma of lanes 0 .. 15.

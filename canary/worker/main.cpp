@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 
 #include "canary/measurement.hpp"
+#include "canary/worker/environment.hpp"
 #include "canary/worker/supervisor.hpp"
 #include "core/exit_codes.hpp"
 #include "core/version.hpp"
@@ -159,6 +161,31 @@ std::vector<std::string> chosen(const Line& line) {
   return out;
 }
 
+// Nothing that was asked for is of this backend.
+int say_unsupported(const Line& line) {
+  for (const auto& row : all_canaries()) {
+    const bool wanted =
+        line.only.empty() ? row.tier <= line.tier : std::ranges::find(line.only, row.canary) != line.only.end();
+    if (!wanted) continue;
+    Measurement m;
+    m.canary = row.canary;
+    m.metric = row.metric;
+    m.unit = row.unit;
+    m.better = row.better;
+    m.tier = row.tier;
+    m.status = Status::Unsupported;
+    m.backend = line.options.backend;
+    m.device = line.options.device ? to_string(*line.options.device) : "";
+    m.reason = "the backend " + line.options.backend + " does not run it; " +
+               (row.canary == "userptr_cow" ? "--backend ioctl does" : "hip, opencl and cuda do");
+    m.time = static_cast<double>(time(nullptr));
+    m.software = software_of("", m.device);
+    m.epoch = epoch_of(m.software);
+    std::printf("%s\n", to_json_line(m).c_str());
+  }
+  return static_cast<int>(ExitCode::Unavailable);
+}
+
 int exit_code(const std::vector<Measurement>& lines) {
   bool ran = false;
   bool busy = false;
@@ -183,8 +210,7 @@ int main(int argc, char** argv) {
     line.options.backend =
         choose_backend(line.only.empty() ? line.tier == 0 : line.only == std::vector<std::string>{"userptr_cow"});
   line.options.canaries = chosen(line);
-  if (line.options.canaries.empty())
-    return refuse("the backend " + line.options.backend + " has none of the canaries that were asked for");
+  if (line.options.canaries.empty()) return say_unsupported(line);
   line.options.deadline_s = line.deadline > 0 ? line.deadline : line.tier == 3 ? 600 : 30;
   const auto report = supervise(line.options, [&](const std::string& canary) {
     if (line.progress) std::fprintf(stderr, "%s\n", canary.c_str());

@@ -25,6 +25,14 @@ std::uint32_t lcg(std::uint32_t x, std::uint64_t steps) {
   return x;
 }
 
+std::uint32_t spin(std::uint32_t lane, std::uint32_t turns) {
+  for (std::uint64_t steps = std::uint64_t{turns} * 4096; steps > 0; --steps) {
+    lane = lane * kA + kC;
+    lane ^= lane >> 15U;
+  }
+  return lane;
+}
+
 void mix(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed) {
   constexpr std::size_t kBlock = 32;  // lanes side by side, for the compiler to put into vectors
   for (std::size_t first = 0; first < out.size(); first += kBlock) {

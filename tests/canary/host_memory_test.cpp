@@ -76,6 +76,15 @@ TEST(Reference, TheGeneratorJumpsAsItSteps) {
   EXPECT_EQ(reference::lcg(7, 0), 7U);
 }
 
+TEST(Reference, SpinningTakesFourThousandAndNinetySixStepsATurn) {
+  std::uint32_t x = 63;
+  for (int i = 0; i < 8192; ++i) {
+    x = x * 1664525U + 1013904223U;
+    x ^= x >> 15U;
+  }
+  EXPECT_EQ(reference::spin(63, 2), x);
+}
+
 TEST(Reference, TheLinksAreOneCycle) {
   constexpr std::uint32_t kMask = 0xfff;
   std::uint32_t at = 5;

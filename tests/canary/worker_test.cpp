@@ -79,10 +79,19 @@ TEST(Worker, WithoutALibraryOrADeviceEachBackendSaysSo) {
 
 TEST(Worker, WrongCommandLinesAreRefused) {
   for (const char* line : {"--backend vulkan", "--tier 4", "--tier x", "--only bogus", "--device 12", "--deadline 0",
-                           "surplus", "--bogus", "--backend ioctl --only triad"}) {
+                           "surplus", "--bogus"}) {
     const auto run = run_worker(line);
     EXPECT_EQ(run.code, 2) << line;
     EXPECT_TRUE(run.out.empty()) << line;
+  }
+}
+
+TEST(Worker, ACanaryOfAnotherBackendIsALineNotAnError) {
+  for (const char* line : {"--backend ioctl --only triad", "--backend cuda --tier 0 --json"}) {
+    const auto run = run_worker(line);
+    EXPECT_EQ(run.code, 4) << line;
+    ASSERT_EQ(run.lines.size(), 1U) << line;
+    EXPECT_EQ(run.lines[0].status, Status::Unsupported);
   }
 }
 
