@@ -17,7 +17,7 @@
 namespace gpuhealth::cli {
 namespace {
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 12> kCommands = {{
     {"status", "what is wrong, what to do, and one line a GPU", set_up_status},
     {"devices", "all that is known of each GPU", set_up_devices},
     {"watch", "status, refreshed until q is pressed; one line a change when piped", set_up_watch},
@@ -28,6 +28,8 @@ constexpr std::array<Command, 10> kCommands = {{
     {"doctor", "what this machine lacks for full function", set_up_doctor},
     {"inspect", "look at GPUs without daemon, also in a captured tree", set_up_inspect},
     {"decode-metrics", "decode a gpu_metrics file", set_up_decode_metrics},
+    {"canary", "measure what a GPU can do; list, compare and baseline the results", set_up_canary},
+    {"replay", "feed recorded canary results through the statistics", set_up_replay},
 }};
 
 void write(std::FILE* to, const std::string& text) {

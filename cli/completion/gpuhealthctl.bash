@@ -25,7 +25,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect decode-metrics'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect decode-metrics canary replay'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -45,6 +45,10 @@ _gpuhealthctl() {
     --since | --until) COMPREPLY=($(compgen -W '1h 24h 7d 30d' -- "$cur")) && return ;;
     --type) COMPREPLY=($(compgen -W 'gpu_metrics gpuboard_temp baseboard_temp partition' -- "$cur")) && return ;;
     --sysroot) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
+    --tier) COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur")) && return ;;
+    --backend) COMPREPLY=($(compgen -W 'auto ioctl hip opencl cuda' -- "$cur")) && return ;;
+    --gate) COMPREPLY=($(compgen -W 'strong weak' -- "$cur")) && return ;;
+    --file | --save) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
     --bus | --interval | --width | --height) return ;;
   esac
 
@@ -58,6 +62,14 @@ _gpuhealthctl() {
     explain) own="$(_gpuhealthctl_types) $(_gpuhealthctl_conditions)" ;;
     acknowledge) own=$(_gpuhealthctl_conditions) ;;
     inspect) own='--sysroot' ;;
+    canary)
+      own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
+        --file --metric --why --yes'
+      ;;
+    replay)
+      own='--gate'
+      [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
+      ;;
     decode-metrics)
       own='--type'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
