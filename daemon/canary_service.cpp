@@ -42,7 +42,12 @@ std::string ratio_text(double ratio) {
 
 struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
   Impl(boost::asio::io_context& context, const Clock& c, Options o, Handlers h)
-      : io(context), clock(c), options(std::move(o)), on(std::move(h)), scheduler(options.schedule, 20261130U + static_cast<unsigned>(getpid())), tick(context) {}
+      : io(context),
+        clock(c),
+        options(std::move(o)),
+        on(std::move(h)),
+        scheduler(options.schedule, 20261130U + static_cast<unsigned>(getpid())),
+        tick(context) {}
 
   boost::asio::io_context& io;
   const Clock& clock;
@@ -158,8 +163,7 @@ void CanaryService::Impl::next_worker(const std::string& device, double limit_s)
 void CanaryService::Impl::measured(const canary::Measurement& m, const std::string& line, bool keep) {
   if (keep) keep_line(line);
   const auto outcome = watch.observe(m);
-  if (outcome.next_after_s)
-    scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
+  if (outcome.next_after_s) scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
   for (const auto& f : outcome.findings) {
     if (f.finding.kind == FindingKind::Stall) {
       if (f.finding.level == Level::Confirmed) stalled.insert(m.device);

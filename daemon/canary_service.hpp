@@ -27,7 +27,7 @@ class CanaryService {
     canary::ScheduleSettings schedule;
   };
   struct Handlers {
-    std::function<std::vector<canary::DeviceSituation>()> devices;       // by PCI address
+    std::function<std::vector<canary::DeviceSituation>()> devices;  // by PCI address
     std::function<void(const health::CanaryFinding&)> finding;
     std::function<void(Severity, const std::string&)> log;
   };

@@ -20,6 +20,7 @@ struct Options {
   std::string state_dir = "/var/lib/gpuhealthd";  // history.db
   std::string config_dir = "/etc/gpuhealthd";
   std::string reader;  // path of gpuhealth-reader
+  std::string canary;  // path of gpuhealth-canary
 };
 
 class Daemon {

@@ -63,6 +63,7 @@ CanaryOutcome CanaryWatch::observe(const Measurement& m) {
   out.y = seen.y;
   out.judged = seen.judged;
   for (auto& f : seen.findings) {
+    if (f.changed.empty() && !f.good_epoch.empty()) f.changed.emplace_back("epoch", f.good_epoch + " -> " + f.epoch);
     CanaryFinding one;
     if (f.level == Level::Recovered) {
       memory.causes.erase(key_of(f));

@@ -48,6 +48,10 @@ class Engine {
   // A read of this device does not return (stuck = true) or has returned.
   std::vector<Change> on_stuck(const DeviceInfo& device, bool stuck, const std::string& what, Now now);
 
+  // Something that was decided elsewhere (a canary's verdict): it holds, or it is over.
+  std::vector<Change> on_verdict(const DeviceInfo& device, ConditionType type, bool holds, Severity severity,
+                                 const std::string& detail, std::vector<Evidence> evidence, Now now);
+
   // NotFound for an id that is not open, InvalidInput for one that is not confirmed yet.
   Result<Change> acknowledge(const std::string& condition_id, Now now);
 

@@ -160,7 +160,7 @@ void serve_as_peer(const RunOptions& options, int fd) {
   {
     DeviceMemory out(**gpu, 256);
     while ((*gpu)->ok() && recv(fd, &word, 1, MSG_DONTWAIT) != 1) {
-      (*gpu)->launch(0, Kernel::Spin, 1, 64, {out.arg(), 64U});
+      (*gpu)->launch(0, Kernel::Spin, 1, 64, {out.arg(), 2U});
       (*gpu)->finish(0);
     }
   }

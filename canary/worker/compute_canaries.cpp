@@ -48,7 +48,7 @@ void run_triad(Bench& bench) {
   gpu.launch(0, Kernel::Init, floats / kGroup, kGroup, {b.arg(), c.arg()});
   gpu.finish(0);
   Samples samples;
-  const int runs = gpu.facts.cpu ? 10 : 40;
+  const int runs = gpu.facts.cpu ? 10 : 20;
   for (int i = 0; i < runs + 3 && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     gpu.launch(0, Kernel::Triad, floats / 4 / kGroup, kGroup, {a.arg(), b.arg(), c.arg(), 3.0F}, &ticket);
@@ -115,7 +115,7 @@ void run_fma32(Bench& bench) {
   constexpr std::uint32_t kRounds = 16384;
   const DeviceMemory out(gpu, lanes * 4);
   Samples samples;
-  for (int i = 0; i < (gpu.facts.cpu ? 8 : 13) && gpu.ok(); ++i) {
+  for (int i = 0; i < (gpu.facts.cpu ? 8 : 9) && gpu.ok(); ++i) {
     Gpu::Ticket ticket = 0;
     gpu.launch(0, Kernel::Fma, lanes / kGroup, kGroup, {out.arg(), kRounds}, &ticket);
     gpu.finish(0);
@@ -137,7 +137,7 @@ void run_fma32(Bench& bench) {
 void run_mma16(Bench& bench) {
   Gpu& gpu = bench.gpu;
   if (!gpu.has_mma()) return bench.unsupported("mma16", "this backend has no 16-bit matrix instructions here");
-  constexpr std::uint32_t kRounds = 4096;
+  constexpr std::uint32_t kRounds = 2048;
   const std::size_t groups = std::size_t{gpu.facts.units} * 8;
   const DeviceMemory out(gpu, groups * kGroup * 4);
   Samples samples;

@@ -78,7 +78,7 @@ void run_bidi(Bench& bench) {
   gpu.launch(0, Kernel::Fill, kLarge / 4 / 256, 256, {from.arg(), 0U, 5U});
   gpu.finish(0);
   Samples samples;
-  for (int i = 0; i < 10 && gpu.ok(); ++i) {
+  for (int i = 0; i < 7 && gpu.ok(); ++i) {
     Gpu::Ticket there = 0;
     Gpu::Ticket back = 0;
     gpu.write_async(1, to.get(), bench.pinned(0), kLarge, &there);
@@ -117,7 +117,7 @@ void run_h2d_anon(Bench& bench) {
   std::vector<std::uint32_t> host(kBytes / 4);
   for (std::uint32_t i = 0; i < host.size(); ++i) host[i] = i ^ 3U;
   Samples samples;
-  for (int i = 0; i < 10 && gpu.ok(); ++i) {
+  for (int i = 0; i < 8 && gpu.ok(); ++i) {
     const double began = wall_us();
     gpu.write(device.get(), host.data(), kBytes);
     gpu.finish(0);

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dispatch: launches, chains, queues side by side, creating things.
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "canary/worker/bench.hpp"
 
 namespace gpuhealth::canary {
 namespace {
 
-constexpr int kBatches = 20;
-constexpr int kRoundTrips = 50;  // of a batch
+constexpr int kBatches = 32;
+constexpr int kRoundTrips = 30;  // of a batch
 constexpr int kDropped = 100;
 constexpr std::uint32_t kChain = 800;
-constexpr int kChains = 5;
+constexpr int kChains = 4;
 constexpr double kSpinUs = 1000;
 constexpr std::uint32_t kMostTurns = 60000;
 
@@ -32,6 +35,37 @@ std::uint32_t calibrate(Gpu& gpu, const DeviceMemory& out, double wanted_us, dou
   }
   return turns;
 }
+
+// Moves this thread over the processors that it may use, and back at the end.
+class Processors {
+ public:
+  Processors() {
+    CPU_ZERO(&all_);
+    if (sched_getaffinity(0, sizeof all_, &all_) != 0) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &all_)) usable_.push_back(cpu);
+    }
+  }
+  Processors(const Processors&) = delete;
+  Processors& operator=(const Processors&) = delete;
+  ~Processors() {
+    if (!usable_.empty()) sched_setaffinity(0, sizeof all_, &all_);
+  }
+  void next(int turn) const {
+    if (usable_.size() < 2) return;
+    // Far apart, so that few turns see all of a large machine.
+    const auto at =
+        static_cast<std::size_t>(turn) * std::max<std::size_t>(1, usable_.size() / kBatches) % usable_.size();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(usable_[at], &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+
+ private:
+  cpu_set_t all_{};
+  std::vector<int> usable_;
+};
 
 struct Side {
   double fraction = 0;
@@ -62,8 +96,10 @@ Side compare(std::vector<Interval> seen, double alone_us) {
 void run_launch_rtt(Bench& bench) {
   Gpu& gpu = bench.gpu;
   DeviceMemory memory(gpu, 4096);
-  // What other programs do to the processor meanwhile lengthens some round trips: the median of each batch, and of
-  // those the lower quartile, is the same from one process to the next. The tail is that of all.
+  // Which processor a process happens to be on moves the number by several percent, and other programs lengthen some
+  // round trips: each batch runs on another processor; of the batches' medians the lower quartile is taken, which is
+  // the same from one process to the next. The tail is that of all.
+  const Processors processors;
   Samples medians, all, batch;
   for (int i = 0; i < kBatches * kRoundTrips + kDropped && gpu.ok(); ++i) {
     const double began = wall_us();
@@ -73,6 +109,7 @@ void run_launch_rtt(Bench& bench) {
     all.add(wall_us() - began);
     batch.add(wall_us() - began);
     if (batch.size() < kRoundTrips) continue;
+    processors.next(static_cast<int>(medians.size()));
     medians.add(batch.quantile(0.5));
     batch = Samples();
   }

@@ -33,7 +33,9 @@ std::uint32_t spin(std::uint32_t lane, std::uint32_t turns) {
   return lane;
 }
 
-void mix(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed) {
+namespace {
+
+[[gnu::always_inline]] inline void mix_lanes(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed) {
   constexpr std::size_t kBlock = 32;  // lanes side by side, for the compiler to put into vectors
   for (std::size_t first = 0; first < out.size(); first += kBlock) {
     std::array<std::uint32_t, kBlock> x{};
@@ -52,6 +54,21 @@ void mix(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed)
     }
     std::copy_n(y.begin(), std::min(kBlock, out.size() - first), out.begin() + static_cast<std::ptrdiff_t>(first));
   }
+}
+
+#ifdef __x86_64__
+[[gnu::target("avx2")]] void mix_wide(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed) {
+  mix_lanes(out, rounds, seed);
+}
+#endif
+
+}  // namespace
+
+void mix(std::span<std::uint32_t> out, std::uint32_t rounds, std::uint32_t seed) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2")) return mix_wide(out, rounds, seed);
+#endif
+  mix_lanes(out, rounds, seed);
 }
 
 std::array<float, 16> fma(std::uint32_t rounds) {

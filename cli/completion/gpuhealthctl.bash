@@ -17,7 +17,7 @@ _gpuhealthctl_conditions() {
 
 _gpuhealthctl_types() {
   printf '%s\n' overheating thermal-throttling power-throttling clocks-stuck-low pcie-downgraded pcie-errors vram-evicted \
-    gpu-missing source-stuck smu-dead driver-missing
+    gpu-missing source-stuck smu-dead driver-missing host-copy-stall throughput-collapse performance-drift wrong-results canary-failing
 }
 
 _gpuhealthctl() {
