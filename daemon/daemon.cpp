@@ -16,6 +16,7 @@
 
 #include "core/boot_id.hpp"
 #include "core/version.hpp"
+#include "daemon/canary_service.hpp"
 #include "daemon/hotplug.hpp"
 #include "daemon/log.hpp"
 #include "daemon/log_events.hpp"
@@ -100,6 +101,7 @@ struct Daemon::Impl {
   std::unique_ptr<Hotplug> hotplug;
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
+  std::unique_ptr<CanaryService> canaries;
 
   std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
@@ -122,6 +124,9 @@ struct Daemon::Impl {
   void on_tick();
   void schedule_watchdog();
   void start_watchdog();
+  void start_canaries();
+  std::vector<canary::DeviceSituation> canary_situations() const;
+  void on_canary(const health::CanaryFinding& finding);
   void restore_history();
   void on_devices(const telemetry::DevicesFrame& frame);
   void add_device(const DeviceInfo& info);
@@ -217,6 +222,7 @@ void Daemon::Impl::start() {
     if (!error) on_tick();
   });
   start_watchdog();
+  start_canaries();
 }
 
 void Daemon::Impl::restore_history() {
@@ -301,6 +307,57 @@ void Daemon::Impl::schedule_watchdog() {
     sd_notify(0, "WATCHDOG=1");
     schedule_watchdog();
   });
+}
+
+// --- canaries --------------------------------------------------------------------------------------------------------
+
+void Daemon::Impl::start_canaries() {
+  if (config.settings.canary_interval == 0 || !options.sysroot.empty()) return;
+  CanaryService::Options to;
+  to.program = options.canary;
+  to.results = options.state_dir + "/canary/results.jsonl";
+  to.schedule.fast_every_s = static_cast<double>(config.settings.canary_interval) / 1e3;
+  CanaryService::Handlers on;
+  on.devices = [this] { return canary_situations(); };
+  on.finding = [this](const health::CanaryFinding& finding) { on_canary(finding); };
+  on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
+  canaries = std::make_unique<CanaryService>(io, clock, std::move(to), std::move(on));
+  canaries->start();
+}
+
+std::vector<canary::DeviceSituation> Daemon::Impl::canary_situations() const {
+  constexpr double kBusyPercent = 20;
+  constexpr double kMemoryBytes = 2.0 * (3ULL << 29U);  // twice what triad takes
+  std::vector<canary::DeviceSituation> out;
+  for (const auto& [id, device] : devices) {
+    if (!device.has_sample) continue;
+    canary::DeviceSituation d;
+    d.device = to_string(device.info.pci);
+    d.asleep = device.sample.power != PowerState::Active;
+    d.in_a_guest = device.info.driver.starts_with("vfio");
+    d.stuck = device.stuck;
+    d.amdgpu = device.info.driver == "amdgpu";
+    d.busy = device.sample.value(ReadingId::UtilizationGfx).value_or(0) >= kBusyPercent;
+    const auto total = device.sample.value(ReadingId::VramTotal);
+    const auto used = device.sample.value(ReadingId::VramUsed);
+    d.little_memory = total && used && *total - *used < std::min(kMemoryBytes, 0.5 * *total);
+    out.push_back(std::move(d));
+  }
+  return out;
+}
+
+// Only what is confirmed is told; what is suspected stays in the results and the journal.
+void Daemon::Impl::on_canary(const health::CanaryFinding& finding) {
+  using canary::stats::Level;
+  const auto& f = finding.finding;
+  log_line(Severity::Info, "canary " + f.canary + " on " + f.device + ": " + std::string(to_string(f.level)) + " " +
+                               std::string(to_string(f.kind)) + ": " + f.detail);
+  const auto address = parse_pci_address(f.device);
+  const auto* device = address ? device_at(*address) : nullptr;
+  if (device == nullptr || f.level == Level::Suspect) return;
+  const auto as = condition_of(f.kind);
+  publish(engine.on_verdict(device->info, as.type, f.level == Level::Confirmed, as.severity,
+                            f.detail + ". Cause: " + finding.cause.text + ".", evidence_of(finding), clock.now()));
 }
 
 // --- devices ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ struct Options {
   std::string config_dir = "/etc/gpuhealthd";
   std::string reader;  // path of gpuhealth-reader
   double speed = 1;    // of the clock that the daemon is given: its timers run as much faster
+  std::string canary;  // path of gpuhealth-canary
 };
 
 class Daemon {

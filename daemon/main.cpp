@@ -102,12 +102,12 @@ CommandLine parse(int argc, char** argv) {
 }
 
 // Beside this program in a build tree; in libexec when installed.
-std::string find_reader() {
+std::string find_program(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const auto beside = self / "gpuhealth-reader";
+  const auto beside = self / name;
   if (std::filesystem::exists(beside, error)) return beside.string();
-  return (self.parent_path() / "libexec" / "gpuhealth-reader").string();
+  return (self.parent_path() / "libexec" / name).string();
 }
 
 // The test clock of simulated machines (docs/simulator.md).
@@ -153,7 +153,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "gpuhealthd: %s\n", only.error().text.c_str());
     return static_cast<int>(ExitCode::Failed);
   }
-  if (line.options.reader.empty()) line.options.reader = find_reader();
+  if (line.options.reader.empty()) line.options.reader = find_program("gpuhealth-reader");
+  line.options.canary = find_program("gpuhealth-canary");
   // Two threads allocate; the default of eight arenas a core would keep memory that nobody uses.
   mallopt(M_ARENA_MAX, 2);
   std::signal(SIGPIPE, SIG_IGN);

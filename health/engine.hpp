@@ -51,6 +51,9 @@ class Engine {
 
   // The kernel said something of this device, `seen.at` in steady time.
   std::vector<Change> on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now);
+  // Something that was decided elsewhere (a canary's verdict): it holds, or it is over.
+  std::vector<Change> on_verdict(const DeviceInfo& device, ConditionType type, bool holds, Severity severity,
+                                 const std::string& detail, std::vector<Evidence> evidence, Now now);
 
   // NotFound for an id that is not open, InvalidInput for one that is not confirmed yet.
   Result<Change> acknowledge(const std::string& condition_id, Now now);

@@ -158,4 +158,21 @@ std::vector<Change> Engine::on_stuck(const DeviceInfo& device, bool stuck, const
   return out;
 }
 
+std::vector<Change> Engine::on_verdict(const DeviceInfo& device, ConditionType type, bool holds, Severity severity,
+                                       const std::string& detail, std::vector<Evidence> evidence, Now now) {
+  std::vector<Change> out;
+  const auto id = device.id();
+  impl_->devices[id].label = label_of(device);
+  if (!holds) {
+    impl_->end(out, type, id, now, "measured again: it is over", false);
+    return out;
+  }
+  Verdict verdict;
+  verdict.severity = severity;
+  verdict.detail = detail;
+  verdict.evidence = std::move(evidence);
+  impl_->state_fact(out, type, id, std::move(verdict), now);
+  return out;
+}
+
 }  // namespace gpuhealth::health

@@ -17,7 +17,8 @@ _gpuhealthctl_conditions() {
 
 _gpuhealthctl_types() {
   printf '%s\n' overheating thermal-throttling power-throttling clocks-stuck-low pcie-downgraded pcie-errors vram-evicted \
-    gpu-missing source-stuck smu-dead driver-missing gpu-hang reset-loop device-lost firmware-missing ras-uncorrectable ras-correctable bad-pages
+    gpu-missing source-stuck smu-dead driver-missing gpu-hang reset-loop device-lost firmware-missing ras-uncorrectable ras-correctable \
+    bad-pages host-copy-stall throughput-collapse performance-drift wrong-results canary-failing
 }
 
 _gpuhealthctl() {
@@ -25,7 +26,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log canary replay'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -46,6 +47,10 @@ _gpuhealthctl() {
     --type) COMPREPLY=($(compgen -W 'gpu_metrics gpuboard_temp baseboard_temp partition' -- "$cur")) && return ;;
     --sysroot | --root | --advisories) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
     --bus | --interval | --width | --height | --expires) return ;;
+    --tier) COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur")) && return ;;
+    --backend) COMPREPLY=($(compgen -W 'auto ioctl hip opencl cuda' -- "$cur")) && return ;;
+    --gate) COMPREPLY=($(compgen -W 'strong weak' -- "$cur")) && return ;;
+    --file | --save) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
   esac
 
   local own=''
@@ -60,6 +65,14 @@ _gpuhealthctl() {
     inspect) own='--sysroot' ;;
     classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
     kernel) own='list status advisories safe-to-update plan pin unpin trial bless hold protect log --root --advisories --expires' ;;
+    canary)
+      own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
+        --file --metric --why --yes'
+      ;;
+    replay)
+      own='--gate'
+      [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
+      ;;
     decode-metrics)
       own='--type'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }

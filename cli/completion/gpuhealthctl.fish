@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log
+set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log canary replay
 complete -c gpuhealthctl -f
 complete -c gpuhealthctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c gpuhealthctl -l json -d 'print JSON'
@@ -23,3 +23,15 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l advisories -x -a '(__fish_complete_directories)' -d 'folder of advisories'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l expires -x -d 'when the pin ends'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l backend -x -a 'auto ioctl hip opencl cuda' -d 'runtime'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l allow-cpu -d 'take a CPU'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -F -l save -d 'append to a file'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l bisect -d 'codes for git bisect run'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -F -l file -d 'results'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l metric -x -d 'metric'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l why -x -d 'reason'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l yes -d 'do not ask'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l gate -x -a 'strong weak' -d 'of lines that do not say'

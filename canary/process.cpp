@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canary/process.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/fd.hpp"
+
+namespace gpuhealth::canary {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+using boost::system::error_code;
+
+constexpr std::size_t kMostLine = 1U << 16U;
+constexpr auto kDeath = std::chrono::seconds(5);
+
+Result<pid_t> spawn(const std::string& program, const std::vector<std::string>& arguments, int out) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return fail_errno("cannot start " + program, error);
+  return pid;
+}
+
+}  // namespace
+
+std::vector<std::string> LineBuffer::feed(std::string_view bytes) {
+  std::vector<std::string> out;
+  while (!bytes.empty()) {
+    const auto end = bytes.find('\n');
+    partial_.append(bytes.substr(0, end));
+    if (partial_.size() > kMostLine) {
+      partial_.clear();
+      too_long_ = true;
+    }
+    if (end == std::string_view::npos) break;
+    if (!too_long_) out.push_back(std::move(partial_));
+    partial_.clear();
+    too_long_ = false;
+    bytes.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+struct WorkerProcess::Impl : std::enable_shared_from_this<Impl> {
+  Impl(boost::asio::io_context& io, Handlers h) : handlers(std::move(h)), output(io), death(io), timer(io) {}
+
+  Handlers handlers;
+  pid_t pid = -1;
+  stream_descriptor output;
+  stream_descriptor death;  // a pidfd
+  boost::asio::steady_timer timer;
+  std::array<char, 16384> buffer{};
+  LineBuffer lines;
+  bool silent = false;
+
+  void read() {
+    output.async_read_some(boost::asio::buffer(buffer), [self = shared_from_this()](error_code error, std::size_t n) {
+      if (error) return;
+      for (const auto& line : self->lines.feed({self->buffer.data(), n})) {
+        const auto m = parse_measurement(line);
+        if (m && !self->silent) self->handlers.measured(*m, line);
+      }
+      self->read();
+    });
+  }
+  void wait() {
+    death.async_wait(stream_descriptor::wait_read, [self = shared_from_this()](error_code error) {
+      if (error) return;
+      siginfo_t info{};
+      waitid(P_PID, static_cast<id_t>(self->pid), &info, WEXITED | WNOHANG);
+      self->drain();
+      self->timer.cancel();
+      error_code ignored;
+      self->death.close(ignored);
+      self->output.close(ignored);
+      if (!std::exchange(self->silent, true)) self->handlers.ended();
+    });
+  }
+  // What it wrote before it died may not have been read yet.
+  void drain() {
+    for (;;) {
+      const ssize_t n = ::read(output.native_handle(), buffer.data(), buffer.size());
+      if (n <= 0) return;
+      for (const auto& line : lines.feed({buffer.data(), static_cast<std::size_t>(n)})) {
+        const auto m = parse_measurement(line);
+        if (m && !silent) handlers.measured(*m, line);
+      }
+    }
+  }
+  void limit(std::chrono::milliseconds after, bool killed) {
+    timer.expires_after(after);
+    timer.async_wait([self = shared_from_this(), killed](error_code error) {
+      if (error || !self->death.is_open()) return;
+      if (killed) {
+        if (!self->silent && self->handlers.left) self->handlers.left();
+        return;
+      }
+      ::kill(self->pid, SIGKILL);
+      self->limit(kDeath, true);
+    });
+  }
+};
+
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(boost::asio::io_context& io, const std::string& program,
+                                                            const std::vector<std::string>& arguments, double limit_s,
+                                                            Handlers handlers) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  Fd from(ends[0]);
+  const Fd to(ends[1]);
+  const auto pid = spawn(program, arguments, to.get());
+  if (!pid) return tl::unexpected(pid.error());
+  auto impl = std::make_shared<Impl>(io, std::move(handlers));
+  impl->pid = *pid;
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+  if (pidfd < 0) {
+    ::kill(*pid, SIGKILL);
+    return fail_errno("cannot watch " + program, errno);
+  }
+  fcntl(from.get(), F_SETFL, O_NONBLOCK);
+  impl->output.assign(from.release());
+  impl->death.assign(pidfd);
+  impl->read();
+  impl->wait();
+  impl->limit(std::chrono::milliseconds(static_cast<std::int64_t>(limit_s * 1000)), false);
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(impl)));
+}
+
+WorkerProcess::WorkerProcess(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+WorkerProcess::~WorkerProcess() {
+  stop();
+  impl_->silent = true;
+}
+
+void WorkerProcess::stop() {
+  if (impl_->death.is_open()) ::kill(impl_->pid, SIGTERM);
+}
+
+}  // namespace gpuhealth::canary

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON and pages of gpuhealthctl canary and replay.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/canary_results.hpp"
+#include "cli/json.hpp"
+#include "cli/page.hpp"
+
+namespace gpuhealth::cli {
+
+// One measurement beside what is known of it.
+struct RunRow {
+  canary::Measurement measurement;
+  std::optional<double> baseline;
+  std::optional<double> slower;  // times
+  std::string verdict;           // "ok", "no baseline", "slower", "stall", or the status
+};
+
+Json json_finding(const health::CanaryFinding& finding);
+Json json_baselines(const std::vector<canary::stats::BaselineView>& baselines);
+Json json_replay(const Replay& replay);
+Json json_comparison(std::string_view before, std::string_view after, const std::vector<Comparison>& rows);
+Json json_canaries();
+Json json_run(const std::vector<RunRow>& rows, std::string_view verdict);
+
+Page render_replay(const Replay& replay, const Terminal& terminal);
+Page render_baselines(const std::vector<canary::stats::BaselineView>& baselines, const Terminal& terminal);
+Page render_comparison(std::string_view before, std::string_view after, const std::vector<Comparison>& rows,
+                       const Terminal& terminal);
+Page render_canaries(const Terminal& terminal);
+Page render_run(const std::vector<RunRow>& rows, std::string_view verdict, const Terminal& terminal);
+
+}  // namespace gpuhealth::cli

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/canary_service.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "canary/process.hpp"
+#include "core/fd.hpp"
+
+namespace gpuhealth::daemon {
+namespace {
+
+using canary::stats::FindingKind;
+using canary::stats::Level;
+
+constexpr double kFastLimitSeconds = 300;
+constexpr double kDeepLimitSeconds = 3600;
+constexpr off_t kMostBytes = 16 << 20;  // then one older file is kept beside
+
+double seconds(SteadyTime t) {
+  return static_cast<double>(t.us) / 1e6;
+}
+
+std::string ratio_text(double ratio) {
+  std::string text = std::to_string(ratio);
+  return text.substr(0, text.find('.') + 3) + "x";
+}
+
+}  // namespace
+
+struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
+  Impl(boost::asio::io_context& context, const Clock& c, Options o, Handlers h)
+      : io(context),
+        clock(c),
+        options(std::move(o)),
+        on(std::move(h)),
+        scheduler(options.schedule, 20261130U + static_cast<unsigned>(getpid())),
+        tick(context) {}
+
+  boost::asio::io_context& io;
+  const Clock& clock;
+  Options options;
+  Handlers on;
+  canary::Scheduler scheduler;
+  health::CanaryWatch watch;
+  boost::asio::steady_timer tick;
+  std::map<std::string, std::unique_ptr<canary::WorkerProcess>> running;  // by device
+  std::map<std::string, std::vector<std::vector<std::string>>> queue;     // further command lines of a run
+  std::set<std::string> stuck;
+  std::set<std::string> stalled;
+
+  void restore();
+  void on_tick();
+  void schedule();
+  void start_run(const canary::Start& start, bool amdgpu);
+  void next_worker(const std::string& device, double limit_s);
+  void measured(const canary::Measurement& m, const std::string& line, bool keep);
+  void keep_line(const std::string& line);
+};
+
+void CanaryService::Impl::restore() {
+  std::ifstream in(options.results);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    if (const auto m = canary::parse_measurement(line)) watch.observe(*m);
+  }
+  for (const auto& f : watch.open()) {
+    if (f.finding.level != Level::Recovered) on.finding(f);
+  }
+}
+
+void CanaryService::Impl::schedule() {
+  tick.expires_after(std::chrono::seconds(1));
+  tick.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    if (!error && self) self->on_tick();
+  });
+}
+
+void CanaryService::Impl::on_tick() {
+  auto devices = on.devices();
+  for (auto& d : devices) {
+    d.stuck = stuck.contains(d.device);
+    d.stall_confirmed = stalled.contains(d.device);
+  }
+  const double now = seconds(clock.now().steady);
+  for (const auto& start : scheduler.due(now, devices)) {
+    const auto it = std::ranges::find(devices, start.device, &canary::DeviceSituation::device);
+    start_run(start, it != devices.end() && it->amdgpu);
+  }
+  schedule();
+}
+
+void CanaryService::Impl::start_run(const canary::Start& start, bool amdgpu) {
+  const bool deep = start.tier >= 2;
+  auto& lines = queue[start.device];
+  const std::vector<std::string> common = {"--device", start.device, "--json"};
+  const auto add = [&](std::vector<std::string> words) {
+    words.insert(words.end(), common.begin(), common.end());
+    lines.push_back(std::move(words));
+  };
+  const auto wants = [&](const char* name) { return std::ranges::find(start.only, name) != start.only.end(); };
+  // The probe first: it needs no runtime.
+  if (amdgpu && (start.only.empty() || wants("userptr_cow"))) add({"--backend", "ioctl", "--tier", "0"});
+  std::vector<std::string> rest = {"--backend", "auto", "--tier", std::to_string(start.tier)};
+  for (const auto& name : start.only) {
+    if (name == "userptr_cow") continue;
+    rest.emplace_back("--only");
+    rest.push_back(name);
+  }
+  if (start.tier > 0 && (start.only.empty() || rest.size() > 4)) add(std::move(rest));
+  scheduler.started(start.device, 0);
+  next_worker(start.device, deep ? kDeepLimitSeconds : kFastLimitSeconds);
+}
+
+void CanaryService::Impl::next_worker(const std::string& device, double limit_s) {
+  auto& lines = queue[device];
+  if (lines.empty()) {
+    running.erase(device);
+    scheduler.finished(device, seconds(clock.now().steady));
+    return;
+  }
+  const auto arguments = std::move(lines.front());
+  lines.erase(lines.begin());
+  canary::WorkerProcess::Handlers handlers;
+  handlers.measured = [this](const canary::Measurement& m, const std::string& line) { measured(m, line, true); };
+  handlers.ended = [weak = weak_from_this(), device, limit_s] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->stuck.erase(device);
+    // The handler runs inside the process object, which the next one replaces.
+    self->tick.get_executor().execute([weak, device, limit_s] {
+      if (const auto again = weak.lock()) again->next_worker(device, limit_s);
+    });
+  };
+  handlers.left = [this, device] {
+    stuck.insert(device);
+    on.log(Severity::Warning, "a canary on " + device + " does not end although it was killed: it hangs in the kernel");
+  };
+  auto process = canary::WorkerProcess::start(io, options.program, arguments, limit_s, std::move(handlers));
+  if (!process) {
+    on.log(Severity::Warning, process.error().text);
+    lines.clear();
+    running.erase(device);
+    scheduler.finished(device, seconds(clock.now().steady));
+    return;
+  }
+  running[device] = std::move(*process);
+}
+
+void CanaryService::Impl::measured(const canary::Measurement& m, const std::string& line, bool keep) {
+  if (keep) keep_line(line);
+  const auto outcome = watch.observe(m);
+  if (outcome.next_after_s) scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
+  for (const auto& f : outcome.findings) {
+    if (f.finding.kind == FindingKind::Stall) {
+      if (f.finding.level == Level::Confirmed) stalled.insert(m.device);
+      if (f.finding.level == Level::Recovered) stalled.erase(m.device);
+    }
+    on.finding(f);
+  }
+}
+
+void CanaryService::Impl::keep_line(const std::string& line) {
+  const Fd file(open(options.results.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
+  if (!file) return;
+  const std::string whole = line + "\n";
+  if (write(file.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) return;
+  struct stat info{};
+  if (fstat(file.get(), &info) == 0 && info.st_size > kMostBytes)
+    rename(options.results.c_str(), (options.results + ".1").c_str());
+}
+
+CanaryService::CanaryService(boost::asio::io_context& io, const Clock& clock, Options options, Handlers handlers)
+    : impl_(std::make_shared<Impl>(io, clock, std::move(options), std::move(handlers))) {}
+
+CanaryService::~CanaryService() {
+  impl_->running.clear();
+  impl_->tick.cancel();
+}
+
+void CanaryService::start() {
+  const auto folder = impl_->options.results.substr(0, impl_->options.results.rfind('/'));
+  mkdir(folder.c_str(), 0750);
+  impl_->restore();
+  impl_->schedule();
+}
+
+CanaryCondition condition_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::Stall:
+      return {ConditionType::HostCopyStall, Severity::Critical};
+    case FindingKind::Collapse:
+    case FindingKind::Serialized:
+      return {ConditionType::ThroughputCollapse, Severity::Critical};
+    case FindingKind::Wrong:
+      return {ConditionType::WrongResults, Severity::Critical};
+    case FindingKind::Failing:
+      return {ConditionType::CanaryFailing, Severity::Warning};
+    case FindingKind::Regression:
+    case FindingKind::Drift:
+    case FindingKind::Floor:
+    case FindingKind::FellBack:
+      break;
+  }
+  return {ConditionType::PerformanceDrift, Severity::Warning};
+}
+
+std::vector<Evidence> evidence_of(const health::CanaryFinding& f) {
+  std::vector<Evidence> out = {{"canary", f.finding.canary + " " + f.finding.metric},
+                               {"finding", std::string(to_string(f.finding.kind))},
+                               {"cause", f.cause.text}};
+  if (f.finding.ratio) out.push_back({"slower", ratio_text(*f.finding.ratio)});
+  for (const auto& [field, change] : f.cause.changed.empty() ? f.finding.changed : f.cause.changed)
+    out.push_back({"changed: " + field, change});
+  for (const auto& sign : f.cause.evidence) out.push_back({"sign", sign});
+  return out;
+}
+
+}  // namespace gpuhealth::daemon

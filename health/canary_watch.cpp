@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "health/canary_watch.hpp"
+
+#include <algorithm>
+
+namespace gpuhealth::health {
+namespace {
+
+using canary::Measurement;
+using canary::stats::Finding;
+using canary::stats::Level;
+
+constexpr std::size_t kRemembered = 60;  // two runs and more of the fast tier
+
+std::string key_of(const Finding& f) {
+  return f.canary + " " + f.metric + " " + std::string(canary::stats::to_string(f.kind));
+}
+
+// What a cause is never found from need not be kept.
+Measurement trimmed(const Measurement& m) {
+  Measurement out = m;
+  out.reason.clear();
+  out.environment.clear();
+  out.device_name.clear();
+  return out;
+}
+
+}  // namespace
+
+void CanaryWatch::remember(Memory& memory, const Measurement& m) {
+  if (m.epoch != memory.epoch) {
+    memory.earlier = memory.first;
+    memory.first.clear();
+    memory.latest.clear();
+    memory.epoch = m.epoch;
+  }
+  if (memory.first.size() < kRemembered) memory.first.push_back(trimmed(m));
+  memory.latest.push_back(trimmed(m));
+  if (memory.latest.size() > kRemembered) memory.latest.pop_front();
+}
+
+CauseVerdict CanaryWatch::cause_of(const Memory& memory, const Finding& finding) {
+  std::vector<Measurement> after;
+  for (const auto& m : memory.latest) {
+    if (m.time >= finding.since) after.push_back(m);
+  }
+  if (after.empty()) after.assign(memory.latest.begin(), memory.latest.end());
+  std::vector<Measurement> before;
+  for (const auto& m : finding.good_epoch.empty() ? memory.first : memory.earlier) {
+    if (m.time < finding.since) before.push_back(m);
+  }
+  auto verdict = find_cause({before, after, std::nullopt});
+  if (!finding.changed.empty()) verdict.changed = finding.changed;
+  return verdict;
+}
+
+CanaryOutcome CanaryWatch::observe(const Measurement& m) {
+  auto& memory = devices_[m.device];
+  remember(memory, m);
+  auto seen = judge_.observe(m);
+  CanaryOutcome out;
+  out.next_after_s = seen.next_after_s;
+  out.y = seen.y;
+  out.judged = seen.judged;
+  for (auto& f : seen.findings) {
+    if (f.changed.empty() && !f.good_epoch.empty()) f.changed.emplace_back("epoch", f.good_epoch + " -> " + f.epoch);
+    CanaryFinding one;
+    if (f.level == Level::Recovered) {
+      memory.causes.erase(key_of(f));
+    } else {
+      one.cause = cause_of(memory, f);
+      memory.causes[key_of(f)] = one.cause;
+    }
+    one.finding = std::move(f);
+    out.findings.push_back(std::move(one));
+  }
+  return out;
+}
+
+void CanaryWatch::reset(std::string_view device, std::string_view canary) {
+  judge_.reset(device, canary);
+  if (const auto it = devices_.find(device); it != devices_.end() && canary.empty()) devices_.erase(it);
+}
+
+std::vector<CanaryFinding> CanaryWatch::open() const {
+  std::vector<CanaryFinding> out;
+  for (auto& f : judge_.open()) {
+    CanaryFinding one;
+    if (const auto device = devices_.find(f.device); device != devices_.end()) {
+      if (const auto cause = device->second.causes.find(key_of(f)); cause != device->second.causes.end())
+        one.cause = cause->second;
+    }
+    one.finding = std::move(f);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace gpuhealth::health

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measurements in, findings with their cause out: the judge, and the few measurements of each device that a cause is
+// found from. The daemon and gpuhealthctl replay use the same.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "canary/stats/judge.hpp"
+#include "health/cause.hpp"
+
+namespace gpuhealth::health {
+
+struct CanaryFinding {
+  canary::stats::Finding finding;
+  CauseVerdict cause;  // "unknown" of one that is over
+};
+
+struct CanaryOutcome {
+  std::vector<CanaryFinding> findings;  // changes only
+  std::optional<double> next_after_s;
+  std::optional<double> y;
+  bool judged = false;
+};
+
+class CanaryWatch {
+ public:
+  CanaryOutcome observe(const canary::Measurement& m);
+  void reset(std::string_view device, std::string_view canary = {});
+  [[nodiscard]] std::vector<CanaryFinding> open() const;
+  [[nodiscard]] std::vector<canary::stats::BaselineView> baselines() const { return judge_.baselines(); }
+
+ private:
+  struct Memory {
+    std::string epoch;
+    std::vector<canary::Measurement> first;    // of this epoch
+    std::vector<canary::Measurement> earlier;  // the last of the epoch before, as they were then
+    std::deque<canary::Measurement> latest;
+    std::map<std::string, CauseVerdict> causes;  // of open findings
+  };
+  void remember(Memory& memory, const canary::Measurement& m);
+  [[nodiscard]] static CauseVerdict cause_of(const Memory& memory, const canary::stats::Finding& finding);
+  canary::stats::Judge judge_;
+  std::map<std::string, Memory, std::less<>> devices_;
+};
+
+}  // namespace gpuhealth::health

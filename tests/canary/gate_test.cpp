@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canary/gate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temp_dir.hpp"
+
+namespace gpuhealth::canary {
+namespace {
+
+constexpr const char* kFdinfo =
+    "pos:\t0\nflags:\t02100002\nmnt_id:\t25\nino:\t1\n"
+    "drm-driver:\tamdgpu\ndrm-client-id:\t42\ndrm-pdev:\t0000:03:00.0\npasid:\t32771\n"
+    "drm-memory-vram:\t2048 KiB\ndrm-engine-gfx:\t5000000 ns\ndrm-engine-compute:\t0 "
+    "ns\ndrm-engine-capacity-compute:\t4\n";
+
+TEST(Fdinfo, TakesEnginesOfADrmClientAndNothingOfOtherFiles) {
+  const auto client = parse_fdinfo(kFdinfo);
+  EXPECT_EQ(client.driver, "amdgpu");
+  EXPECT_EQ(client.pci, "0000:03:00.0");
+  EXPECT_EQ(client.client_id, "42");
+  EXPECT_EQ(client.resident_vram_kib, 2048U);
+  ASSERT_EQ(client.engine_ns.size(), 2U);
+  EXPECT_EQ(client.engine_ns.at("gfx"), 5000000U);
+  EXPECT_TRUE(parse_fdinfo("pos:\t0\nflags:\t02\n").driver.empty());
+  EXPECT_TRUE(parse_fdinfo("drm-engine-gfx:\tmany ns\n").engine_ns.empty());
+}
+
+GateLook look(std::uint64_t ns, bool everybody = true) {
+  GateLook l;
+  l.everybody = everybody;
+  l.processes = {{4242, "python3", {{"client 42 gfx", ns}}, false, false}};
+  return l;
+}
+
+TEST(Gate, EngineTimeBetweenTheLooksIsUse) {
+  const auto v = compare_looks(look(5'000'000), look(17'000'000), {});
+  EXPECT_TRUE(v.busy);
+  EXPECT_EQ(v.gate, Gate::Strong);
+  EXPECT_EQ(v.reason, "pid 4242 (python3) used gfx for 12.0 ms");
+}
+
+TEST(Gate, ADesktopThatDrawsNothingIsNoUse) {
+  EXPECT_FALSE(compare_looks(look(5'000'000), look(5'050'000), {}).busy);
+}
+
+TEST(Gate, OurOwnProcessesAreNoStrangers) {
+  EXPECT_FALSE(compare_looks(look(0), look(9'000'000), {4242}).busy);
+}
+
+TEST(Gate, AClientThatCameMeanwhileIsSeen) {
+  EXPECT_TRUE(compare_looks(GateLook{{}, true, 0, 0}, look(1'000'000), {}).busy);
+}
+
+TEST(Gate, ComputeProcessesAndOpenNvidiaDevicesCountByBeingThere) {
+  GateLook kfd;
+  kfd.processes = {{7, "a", {}, true, false}};
+  GateLook nvidia;
+  nvidia.processes = {{8, "b", {}, false, true}};
+  EXPECT_TRUE(compare_looks(kfd, GateLook{}, {}).busy);
+  EXPECT_TRUE(compare_looks(GateLook{}, nvidia, {}).busy);
+}
+
+TEST(Gate, WhoCannotSeeEverybodyHasAWeakGate) {
+  EXPECT_EQ(compare_looks(look(0, false), look(0), {}).gate, Gate::Weak);
+}
+
+TEST(Gate, ANeighbourOnTheProcessorsMakesACpuDeviceBusyOnlyWhenItHadToWait) {
+  GateLook before;
+  GateLook after;
+  after.cpu_all = 1000;
+  after.cpu_busy = 900;
+  EXPECT_TRUE(compare_cpu(before, after, 300, 0.4).busy);    // others 60 %
+  EXPECT_FALSE(compare_cpu(before, after, 300, 0.02).busy);  // enough processors for both
+  EXPECT_FALSE(compare_cpu(before, after, 700, 0.4).busy);   // others 20 %
+  EXPECT_EQ(compare_cpu(before, before, 0, 0).gate, Gate::Unknown);
+}
+
+class Tree : public testing::Test {
+ protected:
+  void process(int pid, const std::string& name, const std::string& device, const std::string& fdinfo) {
+    namespace fs = std::filesystem;
+    const auto folder = root_.path() / "proc" / std::to_string(pid);
+    fs::create_directories(folder / "fd");
+    fs::create_directories(folder / "fdinfo");
+    fs::create_symlink(device, folder / "fd" / "5");
+    std::ofstream(folder / "fdinfo" / "5") << fdinfo;
+    std::ofstream(folder / "comm") << name << "\n";
+  }
+  test::TempDir root_;
+};
+
+TEST_F(Tree, ClientsOfTheDeviceAreFound) {
+  process(100, "Xorg", "/dev/dri/card0", kFdinfo);
+  process(101, "bash", "/dev/pts/1", "pos:\t0\n");
+  process(102, "trainer", "/dev/nvidia0", "");
+  process(103, "smi", "/dev/nvidiactl", "");
+  std::filesystem::create_directories(root_.path() / "sys/class/kfd/kfd/proc/100");
+  std::filesystem::create_directories(root_.path() / "sys/class/kfd/kfd/proc/7777");
+  const auto seen = look_for_clients(root_.string(), "0000:03:00.0");
+  ASSERT_EQ(seen.processes.size(), 3U);
+  for (const auto& p : seen.processes) {
+    if (p.pid == 100) {
+      EXPECT_TRUE(p.kfd);
+      EXPECT_EQ(p.name, "Xorg");
+      EXPECT_EQ(p.engine_ns.at("client 42 gfx"), 5000000U);
+    }
+    if (p.pid == 102) {
+      EXPECT_TRUE(p.nvidia);
+    }
+    if (p.pid == 7777) {
+      EXPECT_TRUE(p.kfd) << "of another process namespace";
+    }
+  }
+}
+
+TEST_F(Tree, ClientsOfAnotherCardAreNone) {
+  process(100, "Xorg", "/dev/dri/card0", kFdinfo);
+  EXPECT_TRUE(look_for_clients(root_.string(), "0000:83:00.0").processes.empty());
+}
+
+}  // namespace
+}  // namespace gpuhealth::canary

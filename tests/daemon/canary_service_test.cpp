@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's canaries with workers that are scripts. Their time is in the lines that they print; the daemon's is
+// moved by hand.
+#include "daemon/canary_service.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+
+#include <boost/asio/io_context.hpp>
+
+#include "canary/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gpuhealth::daemon {
+namespace {
+
+using canary::stats::FindingKind;
+using canary::stats::Level;
+
+class CanaryServiceTest : public testing::Test {
+ protected:
+  std::string script(const std::string& name, const std::string& body) {
+    const auto path = folder_.string() + "/" + name;
+    std::ofstream(path) << "#!/bin/sh\n" << body;
+    chmod(path.c_str(), 0755);
+    return path;
+  }
+  // Runs the loop until `done` or ten seconds have passed.
+  template <class Done>
+  void run_until(Done done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < end) {
+      io_.run_for(std::chrono::milliseconds(50));
+      io_.restart();
+      clock_.advance(std::chrono::seconds(2));
+    }
+  }
+  test::TempDir folder_;
+  boost::asio::io_context io_;
+  ManualClock clock_;
+};
+
+// Each call is twenty seconds after the one before; the mappings of each take two seconds.
+constexpr const char* kStalledWorker = R"(n=$(cat "$0.count" 2>/dev/null || echo 0)
+echo $((n + 1)) > "$0.count"
+m='{"ms":2010,"control_ms":2,"system_ms":1990}'
+echo 'not json at all {"canary"'
+echo "{\"canary\":\"userptr_cow\",\"value\":2010,\"time\":$((1000 + 20 * n)),\"epoch\":\"7.0.12\",\"device\":\"0000:03:00.0\",\"mappings\":[$m,$m,$m]}"
+printf '{"canary":"triad","val'
+)";
+
+TEST_F(CanaryServiceTest, AStallIsConfirmedByTheSecondRunAndLinesAreKept) {
+  CanaryService::Options options;
+  options.program = script("worker", kStalledWorker);
+  options.results = folder_.string() + "/canary/results.jsonl";
+  std::vector<health::CanaryFinding> found;
+  CanaryService::Handlers on;
+  on.devices = [] {
+    canary::DeviceSituation d;
+    d.device = "0000:03:00.0";
+    d.busy = true;  // the stall's rule holds all the same
+    return std::vector{d};
+  };
+  on.finding = [&](const health::CanaryFinding& f) { found.push_back(f); };
+  on.log = [](Severity, const std::string&) {};
+  CanaryService service(io_, clock_, options, on);
+  service.start();
+  run_until([&] { return found.size() >= 2; });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].finding.level, Level::Suspect);
+  EXPECT_EQ(found[1].finding.level, Level::Confirmed);
+  EXPECT_EQ(found[1].finding.kind, FindingKind::Stall);
+  EXPECT_EQ(found[1].cause.text, "software regression: host-memory mapping path");
+  const auto as = condition_of(found[1].finding.kind);
+  EXPECT_EQ(as.type, ConditionType::HostCopyStall);
+  EXPECT_EQ(as.severity, Severity::Critical);
+  std::ifstream kept(options.results);
+  std::string line;
+  int lines = 0;
+  while (std::getline(kept, line)) ++lines;
+  EXPECT_EQ(lines, 2) << "what was no measurement is not kept";
+}
+
+TEST_F(CanaryServiceTest, WhatWasOpenBeforeAStartIsToldAgain) {
+  CanaryService::Options options;
+  options.program = "/nonexistent";
+  std::filesystem::create_directories(folder_.path() / "canary");
+  options.results = folder_.string() + "/canary/results.jsonl";
+  const std::string m = R"({"ms":2010,"control_ms":2,"system_ms":1990})";
+  for (const char* time : {"1000", "1020"})
+    std::ofstream(options.results, std::ios::app)
+        << R"({"canary":"userptr_cow","value":2010,"time":)" << time << R"(,"epoch":"a","device":"x","mappings":[)" << m
+        << "," << m << "," << m << "]}\n";
+  std::vector<health::CanaryFinding> found;
+  CanaryService::Handlers on;
+  on.devices = [] { return std::vector<canary::DeviceSituation>(); };
+  on.finding = [&](const health::CanaryFinding& f) { found.push_back(f); };
+  on.log = [](Severity, const std::string&) {};
+  CanaryService service(io_, clock_, options, on);
+  service.start();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].finding.level, Level::Confirmed);
+}
+
+TEST_F(CanaryServiceTest, AWorkerThatNeverEndsIsKilledAtItsLimit) {
+  bool ended = false;
+  canary::WorkerProcess::Handlers on;
+  on.measured = [](const canary::Measurement&, const std::string&) {};
+  on.ended = [&] { ended = true; };
+  auto process = canary::WorkerProcess::start(io_, script("sleeper", "exec sleep 600\n"), {}, 0.2, on);
+  ASSERT_TRUE(process);
+  run_until([&] { return ended; });
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(CanaryServiceTest, AWorkerGivesWayWhenAsked) {
+  bool ended = false;
+  canary::WorkerProcess::Handlers on;
+  on.measured = [](const canary::Measurement&, const std::string&) {};
+  on.ended = [&] { ended = true; };
+  auto process = canary::WorkerProcess::start(io_, script("sleeper", "exec sleep 600\n"), {}, 600, on);
+  ASSERT_TRUE(process);
+  (*process)->stop();
+  run_until([&] { return ended; });
+  EXPECT_TRUE(ended);
+}
+
+TEST(LineBuffer, MakesLinesOfPiecesAndDropsWhatIsTooLong) {
+  canary::LineBuffer buffer;
+  EXPECT_TRUE(buffer.feed("ab").empty());
+  EXPECT_EQ(buffer.feed("c\nd\ne"), (std::vector<std::string>{"abc", "d"}));
+  EXPECT_EQ(buffer.feed("\n"), std::vector<std::string>{"e"});
+  EXPECT_TRUE(buffer.feed(std::string(100000, 'x')).empty());
+  EXPECT_EQ(buffer.feed("tail\nnext\n"), std::vector<std::string>{"next"});
+}
+
+}  // namespace
+}  // namespace gpuhealth::daemon
