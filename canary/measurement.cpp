@@ -216,7 +216,7 @@ std::optional<double> parse_time(std::string_view text) {
 
 std::string time_text(double seconds) {
   const double whole = std::floor(seconds);
-  if (!(whole >= 0 && whole < 4e11)) return "1970-01-01T00:00:00Z";
+  if (std::isnan(whole) || whole < 0 || whole >= 4e11) return "1970-01-01T00:00:00Z";
   const auto t = static_cast<std::time_t>(whole);
   std::tm tm{};
   gmtime_r(&t, &tm);
