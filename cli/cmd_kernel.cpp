@@ -175,7 +175,7 @@ ExitCode change(const Context& context, const KernelOptions& options, const std:
       if (to_string(static_cast<ErrorCode>(i)) == error.value("code", "")) shown.code = static_cast<ErrorCode>(i);
     return complain(context, shown);
   }
-  show(context, [&] { return render_change(json, context.terminal); }, [&] { return json; });
+  show(context, [&] { return render_change(json, context.terminal); }, [&] { return Json(json); });
   return static_cast<ExitCode>(code);
 }
 

@@ -137,7 +137,7 @@ void Interpreter::count(const Arguments& arguments, int by) {
 
 // Variables that a command fills with what it found.
 void Interpreter::forget_result_of(const std::string& name, const Arguments& arguments) {
-  const auto forget = [&](std::string variable) {
+  const auto forget = [&](const std::string& variable) {
     if (!variable.empty()) set(variable, Value{"${" + variable + "}", false, variable});
   };
   if (name == "hwmatch") forget("match");

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kBudget = 200'000;  // statements; a menu of a thousand entries needs thirty thousand
 constexpr int kMaxRounds = 10'000;        // of all loops together
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxText = 64 * 1024;
+constexpr std::size_t kMaxText = std::size_t{64} << 10;
 constexpr char kSaved = '\x01';  // in front of a name: its value in grubenv, not in memory
 
 // Set by GRUB, from what a running system does not see.
@@ -42,7 +42,7 @@ Interpreter::Interpreter(const Machine& machine) : machine_(machine), budget_(kB
   }
 }
 
-void Interpreter::run(std::shared_ptr<const Script> script, bool bodies) {
+void Interpreter::run(const std::shared_ptr<const Script>& script, bool bodies) {
   filling_ = &menu_;
   cut_ = cut_ || script->cut;
   for (const ScriptNote& note : script->notes) notes_.push_back("line " + std::to_string(note.line) + ": " + note.text);

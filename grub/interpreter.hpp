@@ -60,7 +60,7 @@ class Interpreter {
   explicit Interpreter(const Machine& machine);
 
   // `bodies`: also find out what each entry loads. Submenus are filled in any case.
-  void run(std::shared_ptr<const Script> script, bool bodies = true);
+  void run(const std::shared_ptr<const Script>& script, bool bodies = true);
 
   [[nodiscard]] const Menu& menu() const { return menu_; }
   [[nodiscard]] Value variable(std::string_view name) const { return look_up(name); }

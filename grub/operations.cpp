@@ -224,6 +224,7 @@ class Doing {
   Result<std::map<std::string, FileState>> prior() const {
     std::map<std::string, FileState> out;
     std::vector<std::string> paths;
+    paths.reserve(work_.change.files.size() + 3);
     for (const auto& [path, state] : work_.change.files) paths.push_back(path);
     if (work_.change.new_menu) {
       paths.push_back(config());
@@ -417,7 +418,7 @@ Result<std::string> note_installed(const Tree& tree, const std::string& release,
   (void)advance(one, QualificationEvent::BuildChanged, occasion);
   const Choices choices = read_choices(tree);
   if (choices.hold && choices.pinned != release) (void)advance(one, QualificationEvent::Held, occasion);
-  const std::string state(to_string(one.state));
+  std::string state(to_string(one.state));
   if (auto put =
           put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
       !put)

@@ -109,13 +109,11 @@ class Reader {
   }
 
   void add_value(ShellWord& word, std::string_view name) {
+    // What these files do not set is empty: grub-mkconfig's own environment is.
     const Setting* set = settings_.find(name);
-    if (set == nullptr) {
-      // Not set by these files; grub-mkconfig's own environment is nearly empty.
-      if (name.empty()) word.known = false;
-    } else if (!set->value) {
+    if (name.empty() || (set != nullptr && !set->value)) {
       word.known = false;
-    } else {
+    } else if (set != nullptr) {
       word.text += *set->value;
     }
   }

@@ -51,6 +51,7 @@ std::string system_language(const Tree& tree) {
   (void)::dup2(out, STDERR_FILENO);
   if (!tree.running() && (::chroot(tree.root().c_str()) != 0 || ::chdir("/") != 0)) ::_exit(125);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   std::string lang = "LANG=" + language;
