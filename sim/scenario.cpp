@@ -76,7 +76,8 @@ class Parser {
       doc_.say(e.mark, "is not YAML: " + e.msg);
     }
     if (!doc_.sound()) return tl::unexpected<Error>(doc_.error());
-    std::ranges::stable_sort(out_.timeline, {}, &Step::at_s);
+    std::stable_sort(out_.timeline.begin(), out_.timeline.end(),
+                     [](const Step& a, const Step& b) { return a.at_s < b.at_s; });
     return std::move(out_);
   }
 
