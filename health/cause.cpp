@@ -24,13 +24,13 @@ constexpr unsigned long long kNvmlPower = 0x4 | 0x80;
 constexpr unsigned long long kNvmlThermal = 0x20 | 0x40;
 
 struct Need {
-  Sign sign;
+  Symptom sign;
   bool wanted;
 };
-constexpr Need yes(Sign sign) {
+constexpr Need yes(Symptom sign) {
   return {sign, true};
 }
-constexpr Need no(Sign sign) {
+constexpr Need no(Symptom sign) {
   return {sign, false};
 }
 
@@ -143,8 +143,8 @@ std::optional<bool> less_per_clock(const CauseInput& in, const std::optional<boo
   return above(worst, kSlower);
 }
 
-void stall_signs(const CauseInput& in, Signs& signs) {
-  const auto put = [&](Sign sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
+void stall_signs(const CauseInput& in, Symptoms& signs) {
+  const auto put = [&](Symptom sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
   bool any = false;
   bool stalled = false;
   double system = 0;
@@ -162,18 +162,18 @@ void stall_signs(const CauseInput& in, Signs& signs) {
     }
   }
   if (!any) return;
-  put(Sign::Stalled, stalled);
+  put(Symptom::Stalled, stalled);
   if (!stalled) return;
   // A kernel that spins takes the worker's own time; one that waits for the GPU takes none.
-  put(Sign::SystemTime, system >= kShare * wall);
+  put(Symptom::SystemTime, system >= kShare * wall);
   const auto pinned = slowdown(in, "h2d_pin");
-  put(Sign::ControlsFine, control < kFineControlMs && (!pinned || *pinned < 1.3));
+  put(Symptom::ControlsFine, control < kFineControlMs && (!pinned || *pinned < 1.3));
 }
 
 }  // namespace
 
-std::string_view to_string(Sign sign) {
-  constexpr std::array<std::string_view, static_cast<std::size_t>(Sign::Count)> kNames = {
+std::string_view to_string(Symptom sign) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Symptom::Count)> kNames = {
       "slower",         "kernels slower",     "copies slower",   "less per clock or link",
       "clock lower",    "thermal throttling", "power limited",   "link slower",
       "foreign client", "software changed",   "fleet slower",    "host copy stalls",
@@ -181,37 +181,37 @@ std::string_view to_string(Sign sign) {
   return kNames.at(static_cast<std::size_t>(sign));
 }
 
-Signs signs_of(const CauseInput& in) {
-  Signs signs;
-  const auto put = [&](Sign sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
+Symptoms symptoms_of(const CauseInput& in) {
+  Symptoms signs;
+  const auto put = [&](Symptom sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
   const auto kernels = greatest({slowdown(in, "fma32"), slowdown(in, "mma16"), slowdown(in, "triad"),
                                  slowdown(in, "gather"), slowdown(in, "launch_rtt"), slowdown(in, "chain")});
   const auto copies = greatest({slowdown(in, "h2d_pin"), slowdown(in, "d2h_pin")});
-  put(Sign::KernelsSlower, above(kernels, kSlower));
-  put(Sign::CopiesSlower, above(copies, kSlower));
-  put(Sign::Slower, above(greatest({kernels, copies, slowdown(in, "h2d_anon")}), kSlower));
-  put(Sign::ClockLower, above(greatest({fall(in, "fma32", "clock_gfx_mhz"), fall(in, "mma16", "clock_gfx_mhz"),
-                                        fall(in, "triad", "clock_memory_mhz")}),
-                              kSlower));
-  put(Sign::ThermalBits, throttled(in.after, kNvmlThermal, "thermal"));
-  put(Sign::PowerBits, throttled(in.after, kNvmlPower, "power"));
+  put(Symptom::KernelsSlower, above(kernels, kSlower));
+  put(Symptom::CopiesSlower, above(copies, kSlower));
+  put(Symptom::Slower, above(greatest({kernels, copies, slowdown(in, "h2d_anon")}), kSlower));
+  put(Symptom::ClockLower, above(greatest({fall(in, "fma32", "clock_gfx_mhz"), fall(in, "mma16", "clock_gfx_mhz"),
+                                           fall(in, "triad", "clock_memory_mhz")}),
+                                 kSlower));
+  put(Symptom::ThermalBits, throttled(in.after, kNvmlThermal, "thermal"));
+  put(Symptom::PowerBits, throttled(in.after, kNvmlPower, "power"));
   const auto link =
       greatest({fall(in, "h2d_pin", "link_negotiated_gb_s"), fall(in, "d2h_pin", "link_negotiated_gb_s")});
-  put(Sign::LinkSlower, above(link, 1 / kLinkSlower));
-  put(Sign::LessPerClock, less_per_clock(in, signs.at(static_cast<std::size_t>(Sign::LinkSlower))));
+  put(Symptom::LinkSlower, above(link, 1 / kLinkSlower));
+  put(Symptom::LessPerClock, less_per_clock(in, signs.at(static_cast<std::size_t>(Symptom::LinkSlower))));
   if (!in.after.empty()) {
     const auto busy = std::ranges::count(in.after, Status::Busy, &Measurement::status);
-    put(Sign::Foreign, static_cast<double>(busy) >= kForeignShare * static_cast<double>(in.after.size()));
-    put(Sign::Wrong, std::ranges::any_of(in.after, [](const auto& m) { return m.status == Status::Wrong; }));
-    put(Sign::Evicted, std::ranges::any_of(in.after, [](const auto& m) { return m.notes.contains("evicted"); }));
-    if (!in.before.empty()) put(Sign::SoftwareChanged, in.before.back().epoch != in.after.back().epoch);
+    put(Symptom::Foreign, static_cast<double>(busy) >= kForeignShare * static_cast<double>(in.after.size()));
+    put(Symptom::Wrong, std::ranges::any_of(in.after, [](const auto& m) { return m.status == Status::Wrong; }));
+    put(Symptom::Evicted, std::ranges::any_of(in.after, [](const auto& m) { return m.notes.contains("evicted"); }));
+    if (!in.before.empty()) put(Symptom::SoftwareChanged, in.before.back().epoch != in.after.back().epoch);
   }
-  put(Sign::FleetSlower, in.fleet_slower);
+  put(Symptom::FleetSlower, in.fleet_slower);
   stall_signs(in, signs);
   return signs;
 }
 
-CauseVerdict attribute(const Signs& signs) {
+CauseVerdict attribute(const Symptoms& signs) {
   CauseVerdict out;
   const Row* best = nullptr;
   for (const auto& row : rows()) {
@@ -227,9 +227,10 @@ CauseVerdict attribute(const Signs& signs) {
                                            std::string(to_string(unmet->sign)));
   }
   // Whoever else was on the GPU: no number of such a run says anything of the GPU but a wrong or a stalled one.
-  const auto holds = [&](Sign sign) { return signs.at(static_cast<std::size_t>(sign)) == std::optional(true); };
-  if (best != nullptr && holds(Sign::Foreign) && !holds(Sign::Wrong) && !holds(Sign::Stalled)) best = rows().data();
-  if (holds(Sign::Wrong)) best = &rows().at(1);
+  const auto holds = [&](Symptom sign) { return signs.at(static_cast<std::size_t>(sign)) == std::optional(true); };
+  if (best != nullptr && holds(Symptom::Foreign) && !holds(Symptom::Wrong) && !holds(Symptom::Stalled))
+    best = rows().data();
+  if (holds(Symptom::Wrong)) best = &rows().at(1);
   if (best == nullptr) return out;
   out.name = best->name;
   out.text = best->text;
@@ -239,7 +240,7 @@ CauseVerdict attribute(const Signs& signs) {
 }
 
 CauseVerdict find_cause(const CauseInput& input) {
-  auto out = attribute(signs_of(input));
+  auto out = attribute(symptoms_of(input));
   if (!input.before.empty() && !input.after.empty())
     out.changed = canary::stats::differences(input.before.back().software, input.after.back().software);
   return out;

@@ -15,7 +15,7 @@
 
 namespace gpuhealth::health {
 
-enum class Sign : std::uint8_t {
+enum class Symptom : std::uint8_t {
   Slower,           // any canary, by 8 % or more
   KernelsSlower,    // compute or video memory
   CopiesSlower,     // pinned copies
@@ -34,17 +34,17 @@ enum class Sign : std::uint8_t {
   Wrong,            // an output is not what it must be
   Count,
 };
-std::string_view to_string(Sign sign);
+std::string_view to_string(Symptom sign);
 
 // Unknown where nothing was measured that could tell.
-using Signs = std::array<std::optional<bool>, static_cast<std::size_t>(Sign::Count)>;
+using Symptoms = std::array<std::optional<bool>, static_cast<std::size_t>(Symptom::Count)>;
 
 struct CauseInput {
   std::span<const canary::Measurement> before;  // while all was well; may be empty
   std::span<const canary::Measurement> after;
   std::optional<bool> fleet_slower;
 };
-Signs signs_of(const CauseInput& input);
+Symptoms symptoms_of(const CauseInput& input);
 
 struct CauseVerdict {
   std::string name = "unknown";  // of causes.def
@@ -53,7 +53,7 @@ struct CauseVerdict {
   std::vector<std::pair<std::string, std::string>> against;  // other cause -> the sign that spoke against it
   std::vector<std::pair<std::string, std::string>> changed;  // fields of the epoch, "kernel" -> "a -> b"
 };
-CauseVerdict attribute(const Signs& signs);
+CauseVerdict attribute(const Symptoms& signs);
 CauseVerdict find_cause(const CauseInput& input);
 
 struct CauseInfo {

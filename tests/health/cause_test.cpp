@@ -170,9 +170,9 @@ TEST(Cause, TheSameChangeOnOtherMachinesMakesItTheFleets) {
 }
 
 TEST(Cause, WhatIsNotKnownIsNoEvidence) {
-  Signs signs;
+  Symptoms signs;
   EXPECT_EQ(attribute(signs).name, "unknown");
-  signs.at(static_cast<std::size_t>(Sign::LessPerClock)) = true;
+  signs.at(static_cast<std::size_t>(Symptom::LessPerClock)) = true;
   EXPECT_EQ(attribute(signs).name, "unknown") << "whether the software changed is not known";
 }
 
