@@ -1,78 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/daemon.hpp"
-
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <utility>
-#include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-
-#include "core/boot_id.hpp"
-#include "core/version.hpp"
-#include "daemon/canary_service.hpp"
-#include "daemon/hotplug.hpp"
-#include "daemon/log.hpp"
-#include "daemon/log_events.hpp"
-#include "dbus/server.hpp"
-#include "health/engine.hpp"
-#include "store/worker.hpp"
-#include "telemetry/discovery.hpp"
-#include "telemetry/driver_module.hpp"
-#include "telemetry/klog/origin.hpp"
-#include "telemetry/log_reader.hpp"
-#include "telemetry/reader_pool.hpp"
-#include "telemetry/sampler.hpp"
+#include "daemon/daemon_impl.hpp"
 
 namespace gpuhealth::daemon {
-namespace asio = boost::asio;
-using boost::system::error_code;
-using std::chrono::milliseconds;
 namespace {
-
-struct Device {
-  DeviceInfo info;
-  std::string label;
-  Sample sample;       // the last one
-  SteadyTime sampled;  // when it came
-  bool has_sample = false;
-  bool stuck = false;
-  bool stale = false;
-};
-
-store::Options store_options(const Options& options, const Settings& s) {
-  using days = std::chrono::days;
-  store::Options out;
-  out.path = options.state_dir + "/history.db";
-  out.size_cap_bytes = static_cast<std::uint64_t>(s.history_size);
-  out.fine_for = days(s.history_fine);
-  out.medium_for = days(s.history_medium);
-  out.coarse_for = days(s.history_coarse);
-  out.events_for = days(s.history_coarse);
-  return out;
-}
-
-// What a span of the daemon's clock takes.
-milliseconds real(const Options& options, std::int64_t ms) {
-  return milliseconds(std::max<std::int64_t>(1, std::llround(static_cast<double>(ms) / options.speed)));
-}
-
-telemetry::ReaderPool::Options pool_options(const Options& options, const Settings& s) {
-  telemetry::ReaderPool::Options out;
-  out.program = options.reader;
-  out.sysroot = options.sysroot;
-  // Reads take real time: on a fast clock they are still given a fair chance.
-  out.patience = std::max(milliseconds(50), real(options, s.sampling_patience));
-  out.deadline = std::max(milliseconds(1500), real(options, s.sampling_deadline));
-  for (auto* wait : {&out.first_retry, &out.last_retry, &out.calm}) *wait = real(options, wait->count());
-  return out;
-}
 
 // A value that is not of this moment says so: readings that were valid take `status`, and keep their value.
 void age(Sample& sample, ReadingStatus status) {
@@ -84,76 +14,6 @@ void age(Sample& sample, ReadingStatus status) {
 }
 
 }  // namespace
-
-struct Daemon::Impl {
-  Impl(asio::io_context& context, const Clock& c, Options o, Config cfg);
-
-  asio::io_context& io;
-  const Clock& clock;
-  Options options;
-  Config config;
-  std::string boot_id;
-
-  store::Worker store;
-  health::Engine engine;
-  dbus::Server bus;
-  telemetry::ReaderPool readers;
-  std::unique_ptr<Hotplug> hotplug;
-  std::unique_ptr<telemetry::LogReader> kernel_log;
-  std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
-  std::unique_ptr<CanaryService> canaries;
-
-  std::map<std::string, Device> devices;  // by DeviceInfo::id()
-  std::map<PciAddress, std::string> by_address;
-  std::vector<health::RememberedDevice> remembered;
-  bool remembered_known = false;
-  bool history_restored = false;
-  bool discovered = false;
-  bool ready = false;
-  dbus::ManagerState manager;
-
-  asio::steady_timer tick;
-  std::uint64_t ticks = 0;
-  SteadyTime last_tick;
-  SteadyTime next_discovery;
-  asio::steady_timer watchdog;
-  milliseconds watchdog_period{};
-
-  void start();
-  void schedule_tick();
-  void on_tick();
-  void schedule_watchdog();
-  void start_watchdog();
-  void start_canaries();
-  std::vector<canary::DeviceSituation> canary_situations() const;
-  void on_canary(const health::CanaryFinding& finding);
-  void restore_history();
-  void on_devices(const telemetry::DevicesFrame& frame);
-  void add_device(const DeviceInfo& info);
-  void drop_device(const std::string& id, bool renamed);
-  void take_inventory();
-  void on_sample(const PciAddress& address, Sample& sample);
-  void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
-  void start_kernel_log();
-  void on_kernel_log(const telemetry::KlogFrame& frame);
-  void on_notice(const Notice& notice);
-  Device* concerned(const telemetry::KlogFrame::Item& item);
-  void mark_stale();
-  void refresh_bus();
-  void publish(const std::vector<health::Change>& changes);
-  void publish(const health::Change& change);
-  void event(Severity severity, std::string type, const std::string& device, std::string text);
-  void happened(Event event);
-  void announce_ready();
-  void on_store_health(const store::Health& health);
-  void on_store_open(const store::OpenReport& report);
-  Result<void> acknowledge(const std::string& id);
-  void forget(const std::string& device);
-  Result<void> reload();
-  Device* device_at(const PciAddress& address);
-  dbus::Requests requests();
-  telemetry::ReaderPool::Handlers reader_handlers();
-};
 
 Daemon::Impl::Impl(asio::io_context& context, const Clock& c, Options o, Config cfg)
     : io(context),
@@ -468,64 +328,6 @@ void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::st
     event(Severity::Info, "device.answers", id, device->label + ": answers again");
   }
   publish(engine.on_stuck(device->info, stuck, what, clock.now()));
-}
-
-// --- the kernel's word -----------------------------------------------------------------------------------------------
-
-void Daemon::Impl::start_kernel_log() {
-  // A tree of another machine has a log of its own or none.
-  if (!options.sysroot.empty() && access((options.sysroot + "/dev/kmsg").c_str(), F_OK) != 0) return;
-  telemetry::LogReader::Options log;
-  log.program = options.reader;
-  log.sysroot = options.sysroot;
-  log.after = read_log_place(options.state_dir, boot_id);
-  telemetry::LogReader::Handlers on;
-  on.news = [this](const telemetry::KlogFrame& frame) { on_kernel_log(frame); };
-  on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
-  kernel_log = std::make_unique<telemetry::LogReader>(io, std::move(log), std::move(on));
-}
-
-// The device that a line is about: by its address, or the only one of its driver when the line names none.
-Device* Daemon::Impl::concerned(const telemetry::KlogFrame::Item& item) {
-  if (item.gpu) return device_at(*item.gpu);
-  if (item.event.device) return device_at(*item.event.device);
-  if ((item.event.from & (klog::Amd | klog::Bare)) == 0 || devices.size() != 1) return nullptr;
-  return &devices.begin()->second;
-}
-
-void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
-  constexpr std::size_t kMostEarly = 256;
-  if (!discovered && early_log.size() < kMostEarly) {
-    early_log.push_back(frame);
-    return;
-  }
-  const auto now = clock.now();
-  if (frame.lost > 0) happened(lost_records(frame.lost, now.wall, boot_id));
-  for (const auto& item : frame.items) {
-    auto event = event_of(item, now.wall, boot_id);
-    const auto* device = concerned(item);
-    if (device != nullptr) event.device = device->info.id();
-    const auto age = Duration(static_cast<std::int64_t>(item.age_us));
-    if (const auto sign = sign_of(item.event); sign && device != nullptr)
-      publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
-    happened(std::move(event));
-  }
-  write_log_place(options.state_dir, boot_id, frame.sequence);
-}
-
-void Daemon::Impl::on_notice(const Notice& notice) {
-  auto event = event_of(notice, clock.now().wall, boot_id);
-  if (const auto address = parse_pci_address(notice.device)) {
-    if (const auto* device = device_at(*address)) {
-      event.device = device->info.id();
-      if (notice.kind == Notice::Kind::Wedged) {
-        const auto now = clock.now();
-        const auto sign = notice.methods == "none" ? health::Sign::ResetSucceeded : health::Sign::Wedged;
-        publish(engine.on_sign(device->info, sign, {now.steady, now.wall, event.text}, now));
-      }
-    }
-  }
-  happened(std::move(event));
 }
 
 // --- telling ---------------------------------------------------------------------------------------------------------

@@ -159,6 +159,7 @@ int follow_kmsg(const std::string& sysroot, std::optional<std::uint64_t> after, 
   std::vector<std::uint8_t> bytes;
   for (;;) {
     bool more = true;
+    bool at_end = file;  // /dev/null in its place is readable for ever and has nothing
     for (int n = 0; n < kRecordsAFrame; ++n) {
       const auto got = ::read(log.get(), buffer.data(), buffer.size());
       // EPIPE: the ring has wrapped over the record that was next; the one after says how many are gone.
@@ -166,6 +167,7 @@ int follow_kmsg(const std::string& sysroot, std::optional<std::uint64_t> after, 
       if (got <= 0) {
         if (got < 0 && errno != EAGAIN) return static_cast<int>(ExitCode::Failed);
         more = false;
+        at_end = at_end || got == 0;
         break;
       }
       follower.take({buffer.data(), static_cast<std::size_t>(got)});
@@ -177,8 +179,8 @@ int follow_kmsg(const std::string& sysroot, std::optional<std::uint64_t> after, 
       append_frame(bytes, *frame);
       if (!write_all(out, bytes)) return 0;
     }
-    std::array<pollfd, 2> wait = {{{in, POLLIN, 0}, {file ? -1 : log.get(), POLLIN, 0}}};
-    const int limit = more ? 0 : file ? kFileMs : follower.waits() ? kTickMs : -1;
+    std::array<pollfd, 2> wait = {{{in, POLLIN, 0}, {at_end ? -1 : log.get(), POLLIN, 0}}};
+    const int limit = more ? 0 : at_end ? kFileMs : follower.waits() ? kTickMs : -1;
     if (::poll(wait.data(), wait.size(), limit) > 0 && wait[0].revents != 0) {
       std::array<char, 64> ignored{};
       if (::read(in, ignored.data(), ignored.size()) == 0) return 0;  // gpuhealthd has gone

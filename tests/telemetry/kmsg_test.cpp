@@ -4,9 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -191,6 +194,35 @@ TEST_F(KmsgReader, ABurstOfThirtyThousandLinesLosesNothing) {
   bool needle = false;
   for (const auto& item : items_) needle = needle || item.event.type == klog::Type::GpuResetFailed;
   EXPECT_TRUE(needle);
+}
+
+// What is readable for ever and gives nothing is looked at now and then, not without pause.
+TEST(KmsgProgram, ALogThatHasAnEndCostsNothing) {
+  const gpuhealth::test::TempDir root;
+  fs::create_directories(root.path() / "dev");
+  fs::create_symlink("/dev/null", root.path() / "dev/kmsg");
+  std::array<int, 2> in{};
+  ASSERT_EQ(pipe2(in.data(), O_CLOEXEC), 0);
+  const Fd reading(in[0]);
+  Fd writing(in[1]);
+  const pid_t reader = fork();
+  ASSERT_GE(reader, 0);
+  if (reader == 0) {
+    dup2(reading.get(), STDIN_FILENO);
+    const std::string sysroot = root.string();
+    execl(GPUHEALTH_BIN_DIR "/gpuhealth-reader", "gpuhealth-reader", "--source", "kmsg", "--sysroot", sysroot.c_str(),
+          static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  std::this_thread::sleep_for(1s);
+  writing.reset();  // the daemon has gone: it ends
+  int status = -1;
+  rusage used{};
+  ASSERT_EQ(wait4(reader, &status, 0, &used), reader);
+  EXPECT_EQ(status, 0);
+  const auto ms =
+      (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+  EXPECT_LT(ms, 300) << "milliseconds of CPU in a second of nothing";
 }
 
 TEST(KmsgFacts, PortsAboveAGpuAreKnownFromSysfs) {

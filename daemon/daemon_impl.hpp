@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the daemon share: its state, on the one loop. Included by daemon*.cpp alone.
+#pragma once
+
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "core/boot_id.hpp"
+#include "core/version.hpp"
+#include "daemon/canary_service.hpp"
+#include "daemon/daemon.hpp"
+#include "daemon/hotplug.hpp"
+#include "daemon/log.hpp"
+#include "daemon/log_events.hpp"
+#include "daemon/room_options.hpp"
+#include "dbus/server.hpp"
+#include "health/engine.hpp"
+#include "store/worker.hpp"
+#include "telemetry/discovery.hpp"
+#include "telemetry/driver_module.hpp"
+#include "telemetry/klog/origin.hpp"
+#include "telemetry/log_reader.hpp"
+#include "telemetry/reader_pool.hpp"
+#include "telemetry/sampler.hpp"
+
+namespace gpuhealth::daemon {
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+struct Device {
+  DeviceInfo info;
+  std::string label;
+  Sample sample;       // the last one
+  SteadyTime sampled;  // when it came
+  bool has_sample = false;
+  bool stuck = false;
+  bool stale = false;
+};
+
+struct Daemon::Impl {
+  Impl(asio::io_context& context, const Clock& c, Options o, Config cfg);
+
+  asio::io_context& io;
+  const Clock& clock;
+  Options options;
+  Config config;
+  std::string boot_id;
+
+  store::Worker store;
+  health::Engine engine;
+  dbus::Server bus;
+  telemetry::ReaderPool readers;
+  std::unique_ptr<Hotplug> hotplug;
+  std::unique_ptr<telemetry::LogReader> kernel_log;
+  std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
+  std::unique_ptr<CanaryService> canaries;
+
+  std::map<std::string, Device> devices;  // by DeviceInfo::id()
+  std::map<PciAddress, std::string> by_address;
+  std::vector<health::RememberedDevice> remembered;
+  bool remembered_known = false;
+  bool history_restored = false;
+  bool discovered = false;
+  bool ready = false;
+  dbus::ManagerState manager;
+
+  asio::steady_timer tick;
+  std::uint64_t ticks = 0;
+  SteadyTime last_tick;
+  SteadyTime next_discovery;
+  asio::steady_timer watchdog;
+  milliseconds watchdog_period{};
+
+  void start();
+  void schedule_tick();
+  void on_tick();
+  void schedule_watchdog();
+  void start_watchdog();
+  void start_canaries();
+  std::vector<canary::DeviceSituation> canary_situations() const;
+  void on_canary(const health::CanaryFinding& finding);
+  void restore_history();
+  void on_devices(const telemetry::DevicesFrame& frame);
+  void add_device(const DeviceInfo& info);
+  void drop_device(const std::string& id, bool renamed);
+  void take_inventory();
+  void on_sample(const PciAddress& address, Sample& sample);
+  void on_stuck(const PciAddress& address, bool stuck, const std::string& what);
+  void start_kernel_log();
+  void on_kernel_log(const telemetry::KlogFrame& frame);
+  void on_notice(const Notice& notice);
+  Device* concerned(const telemetry::KlogFrame::Item& item);
+  void mark_stale();
+  void refresh_bus();
+  void publish(const std::vector<health::Change>& changes);
+  void publish(const health::Change& change);
+  void event(Severity severity, std::string type, const std::string& device, std::string text);
+  void happened(Event event);
+  void announce_ready();
+  void on_store_health(const store::Health& health);
+  void on_store_open(const store::OpenReport& report);
+  Result<void> acknowledge(const std::string& id);
+  void forget(const std::string& device);
+  Result<void> reload();
+  Device* device_at(const PciAddress& address);
+  dbus::Requests requests();
+  telemetry::ReaderPool::Handlers reader_handlers();
+};
+
+}  // namespace gpuhealth::daemon
