@@ -72,8 +72,7 @@ struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
 
 void CanaryService::Impl::restore() {
   std::ifstream in(options.results);
-  std::size_t lines = 0;
-  for (std::string line; std::getline(in, line); ++lines) {
+  for (std::string line; std::getline(in, line);) {
     if (const auto m = canary::parse_measurement(line)) watch.observe(*m);
   }
   for (const auto& f : watch.open()) {

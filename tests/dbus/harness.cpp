@@ -84,7 +84,11 @@ void Listener::next(Steady::time_point end) {
   must(r, "process");
   if (r > 0) return;
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - Steady::now());
-  if (left.count() <= 0) throw std::runtime_error("nothing came from the bus in time");
+  if (left.count() <= 0) {
+    std::string came;
+    for (const auto& one : seen_) came += "\n  " + one;
+    throw std::runtime_error("it did not come from the bus in time; what came:" + came);
+  }
   must(sd_bus_wait(bus_.get(), static_cast<std::uint64_t>(left.count())), "wait");
 }
 
@@ -174,6 +178,15 @@ void Host::start() {
       impl_->came.notify_all();
     });
   });
+}
+
+void Host::wait_connected() {
+  const auto end = Steady::now() + kPatience;
+  for (bool connected = false; !connected;) {
+    on_loop([&](dbus::Server& server) { connected = server.connected(); });
+    if (Steady::now() > end) throw std::runtime_error("the server did not connect");
+    if (!connected) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Error Host::wait_for_problem() {

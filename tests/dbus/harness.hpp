@@ -65,6 +65,9 @@ class Host {
   // Runs on the loop's thread, returns when it has run.
   void on_loop(const std::function<void(dbus::Server&)>& work);
   void start();
+  // Until the server itself knows that it has the name: the bus knows earlier, and a change that is pushed in between
+  // is not announced, for nobody can have looked before it.
+  void wait_connected();
   Error wait_for_problem();
 
  private:

@@ -61,6 +61,7 @@ class ServerTest : public ::testing::Test {
     });
     host->start();
     listener.wait_for_name();
+    host->wait_connected();
     listener.listen();
   }
 
