@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -116,7 +117,7 @@ std::optional<double> test_speed() {
   if (text == nullptr) return 1;
   char* end = nullptr;
   const double speed = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !(speed >= 1 && speed <= 1000)) return std::nullopt;
+  if (end == text || *end != '\0' || !std::isfinite(speed) || speed < 1 || speed > 1000) return std::nullopt;
   return speed;
 }
 

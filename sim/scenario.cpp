@@ -76,8 +76,6 @@ class Parser {
       doc_.say(e.mark, "is not YAML: " + e.msg);
     }
     if (!doc_.sound()) return tl::unexpected<Error>(doc_.error());
-    std::stable_sort(out_.timeline.begin(), out_.timeline.end(),
-                     [](const Step& a, const Step& b) { return a.at_s < b.at_s; });
     return std::move(out_);
   }
 
@@ -248,7 +246,10 @@ class Parser {
     action("bus", false, [&](auto& n) { return kBusSteps.at(doc_.one_of(n, "bus", names_of(kBusSteps))).value; });
     if (actions != 1)
       doc_.say(node, "a step does one thing: set, fault, write, remove, unplug, plug, reboot, daemon or bus");
-    out_.timeline.push_back(std::move(step));
+    // By time; of one moment in the order of the file.
+    const auto later = std::upper_bound(out_.timeline.begin(), out_.timeline.end(), step.at_s,
+                                        [](double at_s, const Step& other) { return at_s < other.at_s; });
+    out_.timeline.insert(later, std::move(step));
   }
 
   SetFault read_fault(const YAML::Node& node) {
