@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -395,7 +396,7 @@ class Parser {
 std::optional<double> parse_seconds(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (error != std::errc{} || !(number >= 0 && number <= 1e9)) return std::nullopt;
+  if (error != std::errc{} || std::isnan(number) || number < 0 || number > 1e9) return std::nullopt;
   const auto unit = text.substr(static_cast<std::size_t>(end - text.data()));
   constexpr auto units =
       std::to_array<Named<double>>({{"", 1}, {"s", 1}, {"ms", 0.001}, {"min", 60}, {"h", 3600}, {"d", 86400}});
