@@ -2,7 +2,6 @@
 #include "canary/process.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "core/fd.hpp"
+#include "core/spawn.hpp"
 
 namespace gpuhealth::canary {
 namespace {
@@ -28,31 +28,6 @@ using boost::system::error_code;
 
 constexpr std::size_t kMostLine = 1U << 16U;
 constexpr auto kDeath = std::chrono::seconds(5);
-
-Result<pid_t> spawn(const std::string& program, const std::vector<std::string>& arguments, int out) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail_errno("cannot start " + program, error);
-  return pid;
-}
 
 }  // namespace
 
@@ -141,7 +116,11 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(boost::asio::io_cont
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
   Fd from(ends[0]);
   const Fd to(ends[1]);
-  const auto pid = spawn(program, arguments, to.get());
+  SpawnFiles files;
+  files.open(STDIN_FILENO, "/dev/null", O_RDONLY).dup(to.get(), STDOUT_FILENO);
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const auto pid = spawn(std::move(words), files);
   if (!pid) return tl::unexpected(pid.error());
   auto impl = std::make_shared<Impl>(io, std::move(handlers));
   impl->pid = *pid;

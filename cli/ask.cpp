@@ -9,24 +9,11 @@
 #include <numeric>
 #include <optional>
 
+#include "core/nearest.hpp"
 #include "core/pci.hpp"
 
 namespace gpuhealth::cli {
 namespace {
-
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -86,16 +73,6 @@ const T* only(std::span<const T> items, Match matches) {
 }
 
 }  // namespace
-
-std::string nearest(std::string_view text, std::span<const std::string> candidates) {
-  std::string best;
-  std::size_t fewest = std::max<std::size_t>(2, text.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t distance = edits(lower(text), candidate);
-    if (distance < fewest) fewest = distance, best = candidate;
-  }
-  return best;
-}
 
 Result<WallTime> parse_when(std::string_view text, WallTime now) {
   if (text == "now") return now;

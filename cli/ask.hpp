@@ -15,9 +15,6 @@
 
 namespace gpuhealth::cli {
 
-// The candidate with the fewest edits to `text`; empty when none is near (more than a third of it wrong).
-std::string nearest(std::string_view text, std::span<const std::string> candidates);
-
 // "24h", "7d", "90m", "30s", "2w" before now; "2026-11-01", "2026-11-01 14:00[:30]" (also with T) local; "now".
 Result<WallTime> parse_when(std::string_view text, WallTime now);
 

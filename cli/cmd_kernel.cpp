@@ -193,7 +193,9 @@ CLI::App* add(CLI::App& app, const Options& options, const std::string& name, co
 void add_change(CLI::App& app, const Options& options, const std::string& name, const std::string& text, bool release) {
   CLI::App* sub = add(app, options, name, text, nullptr);
   if (release) sub->add_option("RELEASE", options->release, "a kernel's release, as uname -r prints it")->required();
-  if (name == "pin") sub->add_option("--expires", options->expires, "when the pin ends, 2026-12-31")->type_name("TIME");
+  if (name == "pin")
+    sub->add_option("--expires", options->expires, "last day (UTC); kernel status says when it is over")
+        ->type_name("DAY");
   if (name == "hold")
     sub->add_option("STATE", options->word, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
   sub->callback([options, name] {

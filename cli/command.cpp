@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/ask.hpp"
+#include "core/nearest.hpp"
 #include "core/version.hpp"
 
 namespace gpuhealth::cli {

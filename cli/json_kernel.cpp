@@ -96,10 +96,12 @@ Json json_kernel(const KernelView& view, const grub::Kernel& kernel) {
           {"advisories", advisories}};
 }
 
-Json json_choices(const grub::Choices& choices) {
+Json json_choices(const KernelView& view) {
+  const grub::Choices& choices = view.choices;
   return {{"pinned", text_or_null(choices.pinned)},   {"temporary", choices.temporary},
           {"trial", text_or_null(choices.trial)},     {"hold", choices.hold},
-          {"expires", text_or_null(choices.expires)}, {"protect", words(choices.protect)}};
+          {"expires", text_or_null(choices.expires)}, {"expired", view.pin_over},
+          {"protect", words(choices.protect)}};
 }
 
 void add_boot(const KernelView& view, Json& out) {
@@ -128,7 +130,7 @@ Json json_kernel_list(const KernelView& view) {
   add_choices(view, out);
   out["kernels"] = Json::array();
   for (const grub::Kernel& kernel : view.inventory.kernels) out["kernels"].push_back(json_kernel(view, kernel));
-  out["choices"] = json_choices(view.choices);
+  out["choices"] = json_choices(view);
   out["warnings"] = words(view.inventory.boot.warnings);
   return out;
 }
@@ -139,7 +141,7 @@ Json json_kernel_status(const KernelView& view) {
   add_boot(view, out);
   out["running"] = text_or_null(view.inventory.running);
   add_choices(view, out);
-  out["choices"] = json_choices(view.choices);
+  out["choices"] = json_choices(view);
   out["advisories"] = Json::array();
   for (const grub::Kernel& kernel : view.inventory.kernels) {
     const auto matches = view.matches.find(kernel.release);

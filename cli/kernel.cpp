@@ -69,6 +69,7 @@ Result<void> look_at_kernels(KernelView& view, const std::string& root, const st
   view.inventory = std::move(*inventory);
   view.entries = grub::flatten(view.inventory.boot, *tree);
   view.choices = grub::read_choices(*tree);
+  view.pin_over = grub::day_ended(view.choices.expires, SystemClock().now().wall).value_or(false);
   view.qualifications = grub::read_qualifications(*tree);
   view.gfx = find_gfx(tree->root());
   view.advisories = grub::load_advisories(advisories.empty() ? find_advisories(view.root) : advisories);

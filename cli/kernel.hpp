@@ -20,6 +20,7 @@ struct KernelView {
   grub::Inventory inventory;
   std::vector<grub::FlatEntry> entries;  // point into `inventory`
   grub::Choices choices;
+  bool pin_over = false;  // its last day has passed
   grub::Qualifications qualifications;
   grub::AdvisorySet advisories;
   std::vector<std::string> gfx;                                     // of the tree's GPUs

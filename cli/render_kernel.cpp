@@ -64,6 +64,10 @@ Page render_kernel_status(const KernelView& view, const Terminal& terminal) {
   if (!view.choices.pinned.empty())
     page.line({{"Pinned: " + view.choices.pinned + (view.choices.temporary ? " (for the length of a trial)" : "") +
                 (view.choices.expires.empty() ? "" : ", until " + view.choices.expires)}});
+  if (view.pin_over)
+    page.paragraph({"The time of the pin is over: gpuhealthctl kernel unpin gives the distribution its choice back.",
+                    Tone::Warning},
+                   0, terminal.columns);
   if (!view.choices.trial.empty()) page.line({{"Trial: " + view.choices.trial}});
   if (view.choices.hold) page.line({{"New kernels wait for a verdict (hold)."}});
   for (const grub::Kernel& kernel : view.inventory.kernels) {

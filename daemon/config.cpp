@@ -15,6 +15,8 @@
 #include <map>
 #include <sstream>
 
+#include "core/nearest.hpp"
+
 namespace gpuhealth::daemon {
 namespace fs = std::filesystem;
 namespace {
@@ -255,27 +257,6 @@ std::string format_setting(SettingKind kind, std::int64_t value) {
       return std::to_string(value / factor) + std::string(row.suffix);
   }
   return std::to_string(value);
-}
-
-std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
-  for (const auto& candidate : candidates) {
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t i = 0; i < row.size(); ++i) row[i] = i;
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      auto diagonal = std::exchange(row[0], i);
-      for (std::size_t j = 1; j <= candidate.size(); ++j) {
-        const auto change = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 Result<Config> load_config(const std::string& directory) {

@@ -49,7 +49,4 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text);
 // The value as one would write it: "2s", "256MiB", "7d".
 std::string format_setting(SettingKind kind, std::int64_t value);
 
-// The candidate that is fewest edits away, if it is near enough to be a typing error.
-std::string nearest(std::string_view word, std::span<const std::string> candidates);
-
 }  // namespace gpuhealth::daemon

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kUsage =
     "usage: gpuhealth-act kernel pin|unpin|trial|bless|hold-on|hold-off|protect|recover|installed [RELEASE] [--root "
     "DIR] "
-    "[--expires TIME]\n"
+    "[--expires DAY]\n"
     "gpuhealthctl kernel starts this program, see gpuhealthctl(1)\n";
 
 void print(const Json& json) {

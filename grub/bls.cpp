@@ -142,4 +142,14 @@ void sort_for_systemd_boot(std::vector<BlsEntry>& entries) {
   });
 }
 
+MenuEntry menu_entry(const BlsEntry& bls) {
+  MenuEntry entry;
+  entry.bls = true;
+  entry.own_id = true;
+  entry.id = bls.name;
+  entry.title = bls.title.empty() ? bls.name : bls.title;
+  entry.version = bls.version;
+  return entry;
+}
+
 }  // namespace gpuhealth::grub

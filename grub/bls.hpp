@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "grub/menu.hpp"
+
 namespace gpuhealth::grub {
 
 struct BlsEntry {
@@ -34,5 +36,8 @@ BlsEntry parse_bls(std::string_view file_name, std::string_view text);
 void sort_for_grub(std::vector<BlsEntry>& entries);
 // systemd-boot: boot.c, boot_entry_compare.
 void sort_for_systemd_boot(std::vector<BlsEntry>& entries);
+
+// Its line in a menu, without what it starts: loaders differ in that.
+MenuEntry menu_entry(const BlsEntry& bls);
 
 }  // namespace gpuhealth::grub

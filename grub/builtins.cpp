@@ -270,12 +270,7 @@ void Interpreter::add_bls_entries() {
   if (filling_ == nullptr) return;
   for (const BlsEntry& bls : machine_.bls) {
     if (bls.linux_image.empty() && bls.efi.empty()) continue;
-    MenuEntry entry;
-    entry.bls = true;
-    entry.own_id = true;
-    entry.id = bls.name;
-    entry.title = bls.title.empty() ? bls.name : bls.title;
-    entry.version = bls.version;
+    MenuEntry entry = menu_entry(bls);
     entry.certain = uncertain_ == 0;
     entry.classes = bls.grub_classes;
     entry.steps.linux_image = bls.linux_image;

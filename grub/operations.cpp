@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 
 #include <nlohmann/json.hpp>
 
@@ -73,6 +74,20 @@ Result<void> check_trial(const Tree& tree, const Inventory& inventory, const std
   return surroundings.one_shot_works(tree, inventory.boot.grubenv_path);
 }
 
+}  // namespace
+
+std::optional<bool> day_ended(const std::string& day, WallTime now) {
+  std::tm tm{};
+  const char* end = strptime(day.c_str(), "%Y-%m-%d", &tm);
+  if (day.size() != 10 || end == nullptr || *end != '\0') return std::nullopt;
+  const int wanted = tm.tm_mday;
+  const std::time_t start = timegm(&tm);
+  if (start == -1 || tm.tm_mday != wanted) return std::nullopt;  // 31 November
+  return to_microseconds(now) / 1'000'000 >= start + 86'400;
+}
+
+namespace {
+
 Result<void> decide(const Tree& tree, const Inventory& inventory, const Request& request,
                     const Surroundings& surroundings, Plan& plan) {
   Choices& choices = plan.choices;
@@ -80,6 +95,8 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
   switch (request.operation) {
     case Operation::Pin:
       if (auto fine = need_kernel(); !fine) return fine;
+      if (!request.expires.empty() && !day_ended(request.expires, surroundings.now))
+        return fail(ErrorCode::InvalidInput, "\"" + request.expires + "\" is not a day: give it as 2026-12-31 (UTC)");
       choices.pinned = request.release;
       choices.temporary = false;
       choices.expires = request.expires;

@@ -25,12 +25,14 @@ struct Choices {
   bool temporary = false;  // pinned only for the length of a trial
   bool hold = false;       // new kernels wait for a verdict
   std::string trial;
-  std::string expires;                           // of the pin, UTC; empty: never
+  std::string expires;                           // last day of the pin, "2026-12-31" UTC; empty: never
   std::vector<std::string> protect;              // kernels to keep besides these
   std::optional<std::string> next_entry_before;  // what grubenv held before the trial was armed
 };
 inline constexpr std::string_view kChoicesFile = "/var/lib/gpuhealthd/kernel.json";
 Choices read_choices(const Tree& tree);
+// Whether this day (UTC) is over; nothing for what is no day. A pin that is over stays until a person takes it back.
+std::optional<bool> day_ended(const std::string& day, WallTime now);
 std::string choices_text(const Choices& choices);
 
 enum class Operation : std::uint8_t { Pin, Unpin, Trial, Bless, HoldOn, HoldOff, Protect };

@@ -161,12 +161,13 @@ class Reader {
         step();
       }
     }
-    if (more()) {
-      step();
-    } else {
-      warn("a quotation is not closed: the shell stops here");
-      word.known = false;
-    }
+    close_quotation(word);
+  }
+
+  void close_quotation(ShellWord& word) {
+    if (more()) return step();
+    warn("a quotation is not closed: the shell stops here");
+    word.known = false;
   }
 
   void read_single(ShellWord& word) {
@@ -176,12 +177,7 @@ class Reader {
       word.text += now();
       step();
     }
-    if (more()) {
-      step();
-    } else {
-      warn("a quotation is not closed: the shell stops here");
-      word.known = false;
-    }
+    close_quotation(word);
   }
 
   ShellWord read_word() {

@@ -161,12 +161,7 @@ Menu systemd_boot_menu(const std::vector<BlsEntry>& entries, const Tree& tree, c
   Menu menu;
   for (const BlsEntry& bls : all) {
     if (bls.linux_image.empty() && bls.efi.empty()) continue;
-    MenuEntry entry;
-    entry.bls = true;
-    entry.own_id = true;
-    entry.id = bls.name;
-    entry.title = bls.title.empty() ? bls.name : bls.title;
-    entry.version = bls.version;
+    MenuEntry entry = menu_entry(bls);
     entry.steps.linux_image = !bls.linux_image.empty() || bls.name.ends_with(".conf") ? bls.linux_image : bls.efi;
     entry.steps.chainloader = bls.linux_image.empty() && bls.name.ends_with(".conf") ? bls.efi : std::string();
     entry.steps.arguments = bls.options;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/nearest.hpp"
+
 namespace gpuhealth::health {
 namespace {
 
@@ -20,26 +22,8 @@ constexpr std::array kRows = std::to_array<ThresholdInfo>({
 #undef THRESHOLD
 });
 
-// Levenshtein: how many letters must be put in, taken out or replaced.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 std::string_view nearest(std::string_view key) {
-  constexpr std::size_t longest = 64;  // a key is not compared beyond this: what is typed may be of any length
-  const auto typed = key.substr(0, longest);
-  return std::ranges::min(kRows, {}, [&](const ThresholdInfo& row) { return distance(typed, row.key); }).key;
+  return std::ranges::min(kRows, {}, [&](const ThresholdInfo& row) { return edits(key, row.key); }).key;
 }
 
 }  // namespace

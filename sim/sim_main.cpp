@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuhealth-sim: a machine that breaks on command. See docs/simulator.md.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -167,6 +168,7 @@ int main(int argc, char** argv) {
     std::fputs("gpuhealth-sim: give --check, or a command after --\n", stderr);
     return static_cast<int>(ExitCode::Usage);
   }
+  if (access("/dev/fuse", F_OK) != 0) return complain({ErrorCode::Unavailable, "this machine has no /dev/fuse"});
   const auto status = run_isolated([&] { return run_inside(*scenario, options); });
   if (!status) return complain(status.error());
   return *status;

@@ -2,7 +2,6 @@
 #include "sim/stage.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "core/fd.hpp"
+#include "core/spawn.hpp"
 
 namespace gpuhealth::sim {
 namespace fs = std::filesystem;
@@ -56,40 +56,15 @@ constexpr const char* kBusConfig =
 
 Result<Child> Child::start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
                            const fs::path& log) {
-  std::vector<std::string> words = command;
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::vector<std::string> variables = environment;
-  for (char** e = environ; *e != nullptr; ++e) {
-    const std::string variable = *e;
-    const auto name = variable.substr(0, variable.find('=') + 1);
-    const bool ours = std::ranges::any_of(environment, [&](const std::string& v) { return v.starts_with(name); });
-    if (!ours) variables.push_back(variable);
-  }
-  std::vector<char*> envp;
-  for (auto& variable : variables) envp.push_back(variable.data());
-  envp.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
+  SpawnFiles files;
   if (!log.empty()) {
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    files.open(STDIN_FILENO, "/dev/null", O_RDONLY)
+        .open(STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0600)
+        .dup(STDERR_FILENO, STDOUT_FILENO);
   }
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = -1;
-  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), envp.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) return fail_errno("cannot start " + command.front(), error);
-  return Child(pid);
+  const auto pid = spawn(command, files, environment);
+  if (!pid) return tl::unexpected<Error>(pid.error());
+  return Child(*pid);
 }
 
 Child::~Child() {

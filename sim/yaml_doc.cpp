@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/nearest.hpp"
 #include "sim/scenario.hpp"
 
 namespace gpuhealth::sim {
@@ -15,26 +16,8 @@ namespace {
 
 constexpr std::size_t kMostErrors = 50;
 
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string hint(std::string_view word, std::span<const std::string_view> known) {
-  std::string_view best;
-  std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const auto candidate : known) {
-    if (const auto n = edits(word, candidate); n < fewest) fewest = n, best = candidate;
-  }
+  const std::string best = nearest(word, known);
   if (!best.empty()) return fmt::format("; did you mean \"{}\"?", best);
   return fmt::format("; known are {}", fmt::join(known, ", "));
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/frame.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 #include <type_traits>
 
@@ -384,6 +387,17 @@ Result<std::optional<Frame>> FrameParser::next() {
       break;
   }
   return damaged();
+}
+
+bool write_frames(int fd, const std::vector<std::uint8_t>& bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
 }
 
 }  // namespace gpuhealth::telemetry

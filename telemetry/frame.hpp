@@ -65,6 +65,9 @@ void append_frame(std::vector<std::uint8_t>& out, const SampleFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const DoneFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const KlogFrame& frame);
 
+// All of it, however long the pipe is full; false when nobody reads any more.
+bool write_frames(int fd, const std::vector<std::uint8_t>& bytes);
+
 // Collects bytes and gives whole frames. After an error it gives no more.
 class FrameParser {
  public:

@@ -37,17 +37,6 @@ std::int64_t uptime_us() {
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
 }
 
-bool write_all(int fd, const std::vector<std::uint8_t>& bytes) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
 // "6,1234,5678901,-;text": its number. Nothing for the " KEY=value" lines of a record.
 std::optional<std::uint64_t> sequence_of(std::string_view line) {
   const auto first = line.find(',');
@@ -177,7 +166,7 @@ int follow_kmsg(const std::string& sysroot, std::optional<std::uint64_t> after, 
     if (const auto frame = follower.news(now)) {
       bytes.clear();
       append_frame(bytes, *frame);
-      if (!write_all(out, bytes)) return 0;
+      if (!write_frames(out, bytes)) return 0;
     }
     std::array<pollfd, 2> wait = {{{in, POLLIN, 0}, {at_end ? -1 : log.get(), POLLIN, 0}}};
     const int limit = more ? 0 : at_end ? kFileMs : follower.waits() ? kTickMs : -1;

@@ -80,21 +80,6 @@ void Reader::sample(const Request& request, std::vector<std::uint8_t>& out) {
   }
 }
 
-namespace {
-
-bool write_all(int fd, const std::vector<std::uint8_t>& bytes) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-}  // namespace
-
 int serve(Reader& reader, int in, int out) {
   std::vector<std::uint8_t> pending;
   std::vector<std::uint8_t> answer;
@@ -110,7 +95,7 @@ int serve(Reader& reader, int in, int out) {
       if (!*request) break;
       answer.clear();
       reader.answer(**request, answer);
-      if (!write_all(out, answer)) return 0;
+      if (!write_frames(out, answer)) return 0;
     }
   }
 }

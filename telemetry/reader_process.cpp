@@ -2,7 +2,6 @@
 #include "telemetry/reader_process.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "core/fd.hpp"
+#include "core/spawn.hpp"
 #include "telemetry/sampler.hpp"
 
 namespace gpuhealth::telemetry {
@@ -53,31 +53,6 @@ Result<SharedProgress> share_progress() {
   if (memory == MAP_FAILED) return fail_errno("cannot map shared memory", errno);
   out.progress = new (memory) Progress;
   return out;
-}
-
-Result<pid_t> spawn(const std::string& program, std::vector<std::string> arguments, int in, int out, int progress) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  // dup2 onto 0, 1 and 3 clears close-on-exec; sources above 3 cannot be overwritten by an earlier step (see start()).
-  posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, progress, kProgressFd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::string name = program;
-  std::vector<char*> argv = {name.data()};
-  for (auto& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail_errno("cannot start " + program, error);
-  return pid;
 }
 
 // A descriptor above the ones that the child's own are laid onto.
@@ -186,7 +161,11 @@ Result<std::unique_ptr<ReaderProcess>> ReaderProcess::start(boost::asio::io_cont
   const Fd out = above_standard(std::move(frames->write));
   const Fd shared = above_standard(std::move(progress->fd));
   fcntl(out.get(), F_SETPIPE_SZ, kFrameBytes);  // best effort: a smaller pipe only costs more writes
-  const auto pid = spawn(program, std::move(arguments), in.get(), out.get(), shared.get());
+  // dup2 onto 0, 1 and 3 clears close-on-exec; sources above 3 cannot be overwritten by an earlier step.
+  SpawnFiles files;
+  files.dup(in.get(), STDIN_FILENO).dup(out.get(), STDOUT_FILENO).dup(shared.get(), kProgressFd);
+  arguments.insert(arguments.begin(), program);
+  const auto pid = spawn(std::move(arguments), files);
   if (!pid) return tl::unexpected(pid.error());
   impl->pid = *pid;
   impl->requests = std::move(requests->write);

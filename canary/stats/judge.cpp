@@ -46,6 +46,13 @@ std::optional<double> note_number(const Measurement& m, const char* name) {
 
 }  // namespace
 
+Finding recovered(Finding open, double time) {
+  open.level = Level::Recovered;
+  open.time = time;
+  open.detail = "back to normal";
+  return open;
+}
+
 std::string_view to_string(FindingKind kind) {
   return std::ranges::find(kKinds, kind, [](const auto& row) { return row.first; })->second;
 }
@@ -133,11 +140,7 @@ void Judge::Device::tell(Outcome& out, Rule& rule, const Measurement& m, Finding
 void Judge::Device::end(Outcome& out, Rule& rule, const Measurement& m, FindingKind kind) {
   const auto node = rule.open.extract(kind);
   if (node.empty()) return;
-  Finding f = node.mapped();
-  f.level = Level::Recovered;
-  f.time = m.time;
-  f.detail = "back to normal";
-  out.findings.push_back(std::move(f));
+  out.findings.push_back(recovered(node.mapped(), m.time));
 }
 
 // Also of busy runs: a neighbour does not make the kernel spin for whole seconds in our own system time.

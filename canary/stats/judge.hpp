@@ -47,6 +47,9 @@ struct Finding {
   std::string detail;                                        // one sentence
 };
 
+// The end of an open finding.
+Finding recovered(Finding open, double time);
+
 // What one measurement meant.
 struct Outcome {
   std::vector<Finding> findings;       // changes only

@@ -134,11 +134,7 @@ void KeyJudge::open(Outcome& out, const Measurement& m, FindingKind kind, Level 
 void KeyJudge::close(Outcome& out, const Measurement& m, FindingKind kind) {
   const auto node = open_.extract(kind);
   if (node.empty()) return;
-  Finding f = node.mapped();
-  f.level = Level::Recovered;
-  f.time = m.time;
-  f.detail = "back to normal";
-  out.findings.push_back(std::move(f));
+  out.findings.push_back(recovered(node.mapped(), m.time));
 }
 
 void KeyJudge::compare_epochs(Outcome& out, const Measurement& m, double y) {

@@ -22,6 +22,30 @@
 #include "canary/worker/userptr.hpp"
 
 namespace gpuhealth::canary {
+double now_s() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+Measurement line_without_value(const CanaryInfo& row, const RunOptions& options, Status status, std::string reason,
+                               std::string device, const std::map<std::string, std::string>& software) {
+  Measurement m;
+  m.canary = row.canary;
+  m.metric = row.metric;
+  m.unit = row.unit;
+  m.better = row.better;
+  m.tier = row.tier;
+  m.status = status;
+  m.reason = std::move(reason);
+  m.backend = options.backend;
+  m.device = std::move(device);
+  m.time = now_s();
+  m.software = software;
+  m.epoch = epoch_of(software);
+  return m;
+}
+
 namespace {
 
 void limit(int resource, rlim_t value) {
@@ -52,12 +76,6 @@ class Out {
   int fd_;
 };
 
-double now_s() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
 // The share of their runnable time that our threads did not run: another's use of the processors, or our own crowd.
 double waited_share() {
   double ran = 0;
@@ -79,22 +97,9 @@ double waited_share() {
 
 void unsupported(const Out& out, const RunOptions& options, const std::string& canary, Status status,
                  const std::string& reason, const std::map<std::string, std::string>& software) {
-  for (const auto& row : metrics_of(canary)) {
-    Measurement m;
-    m.canary = row.canary;
-    m.metric = row.metric;
-    m.unit = row.unit;
-    m.better = row.better;
-    m.tier = row.tier;
-    m.status = status;
-    m.reason = reason;
-    m.backend = options.backend;
-    m.device = options.device ? to_string(*options.device) : "";
-    m.time = now_s();
-    m.software = software;
-    m.epoch = epoch_of(software);
-    out.send(m);
-  }
+  const std::string device = options.device ? to_string(*options.device) : "";
+  for (const auto& row : metrics_of(canary))
+    out.send(line_without_value(row, options, status, reason, device, software));
 }
 
 void run_ioctl(const Out& out, const RunOptions& options) {

@@ -3,10 +3,12 @@
 // already written. Speaks to its parent in lines: measurements as JSON, and words that begin with '@'.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "canary/measurement.hpp"
 #include "core/pci.hpp"
 
 namespace gpuhealth::canary {
@@ -18,6 +20,12 @@ struct RunOptions {
   std::vector<std::string> canaries;  // names, in the suite's order
   double deadline_s = 30;             // of one canary
 };
+
+double now_s();  // wall time, as measurements have it
+
+// A line without a value: why there is none, with the software that it is about.
+Measurement line_without_value(const CanaryInfo& row, const RunOptions& options, Status status, std::string reason,
+                               std::string device, const std::map<std::string, std::string>& software);
 
 // "@start NAME", "@end NAME", "@device PCI", "@foreign PID", "@wait SHARE" (of its time that it waited for a
 // processor).

@@ -167,20 +167,12 @@ int say_unsupported(const Line& line) {
     const bool wanted =
         line.only.empty() ? row.tier <= line.tier : std::ranges::find(line.only, row.canary) != line.only.end();
     if (!wanted) continue;
-    Measurement m;
-    m.canary = row.canary;
-    m.metric = row.metric;
-    m.unit = row.unit;
-    m.better = row.better;
-    m.tier = row.tier;
-    m.status = Status::Unsupported;
-    m.backend = line.options.backend;
-    m.device = line.options.device ? to_string(*line.options.device) : "";
-    m.reason = "the backend " + line.options.backend + " does not run it; " +
-               (row.canary == "userptr_cow" ? "--backend ioctl does" : "hip, opencl and cuda do");
-    m.time = static_cast<double>(time(nullptr));
-    m.software = software_of("", m.device);
-    m.epoch = epoch_of(m.software);
+    const std::string device = line.options.device ? to_string(*line.options.device) : "";
+    const auto m =
+        line_without_value(row, line.options, Status::Unsupported,
+                           "the backend " + line.options.backend + " does not run it; " +
+                               (row.canary == "userptr_cow" ? "--backend ioctl does" : "hip, opencl and cuda do"),
+                           device, software_of("", device));
     std::printf("%s\n", to_json_line(m).c_str());
   }
   return static_cast<int>(ExitCode::Unavailable);

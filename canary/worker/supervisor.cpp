@@ -41,12 +41,6 @@ constexpr std::size_t kMostLine = 1U << 16U;
 constexpr std::size_t kKeptStderr = 600;
 constexpr int kTickMs = 20;  // a job that appears stops a run within 50 ms
 
-double now_s() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
 std::uint64_t children_ticks() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -329,20 +323,9 @@ void fill_in(std::vector<Measurement>& lines, const RunOptions& options, const s
     const bool there =
         std::ranges::any_of(lines, [&](const auto& m) { return m.canary == row.canary && m.metric == row.metric; });
     if (there) continue;
-    Measurement m;
-    m.canary = row.canary;
-    m.metric = row.metric;
-    m.unit = row.unit;
-    m.better = row.better;
-    m.tier = row.tier;
-    m.status = status;
-    m.reason = reason;
-    m.backend = options.backend;
-    m.device = !device.empty() ? device : options.device ? to_string(*options.device) : "";
-    m.time = now_s();
-    m.software = software_of("", parse_pci_address(m.device) ? m.device : "");
-    m.epoch = epoch_of(m.software);
-    lines.push_back(std::move(m));
+    const std::string about = !device.empty() ? device : options.device ? to_string(*options.device) : "";
+    lines.push_back(line_without_value(row, options, status, reason, about,
+                                       software_of("", parse_pci_address(about) ? about : "")));
   }
 }
 

@@ -22,7 +22,7 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless hold protect log'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l advisories -x -a '(__fish_complete_directories)' -d 'folder of advisories'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l expires -x -d 'when the pin ends'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l expires -x -d 'last day of the pin'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'

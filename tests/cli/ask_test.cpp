@@ -79,11 +79,5 @@ TEST(ConditionChoice, TakesAnIdOrItsUniqueBeginning) {
   EXPECT_THAT(choose_condition(twice, "over").error().text, HasSubstr("fits several"));
 }
 
-TEST(Nearest, OffersNothingWhenNothingIsNear) {
-  const std::vector<std::string> names = {"status", "devices"};
-  EXPECT_EQ(nearest("statsu", names), "status");
-  EXPECT_EQ(nearest("frobnicate", names), "");
-}
-
 }  // namespace
 }  // namespace gpuhealth::cli

@@ -18,16 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(CapturesOfHealthyCards, RaiseNothing) {
-  const auto captures = captures_dir();
-  if (!captures) {
-    ASSERT_TRUE(std::getenv("CI") == nullptr && std::getenv("GPUHEALTH_REQUIRE_CAPTURES") == nullptr)
-        << "the captures are not there; set GPUHEALTH_CAPTURES";
-    GTEST_SKIP() << "no captures beside these sources; set GPUHEALTH_CAPTURES to run this test";
-  }
+  CAPTURES_OR_RETURN(captures);
   const test::TempDir root;
   std::string command =
-      "/usr/bin/python3 '" + (captures->parent_path() / "tools/mksysroot").string() + "' '" + root.string() + "'";
-  for (const auto& entry : fs::directory_iterator(*captures / "sysfs")) command += " '" + entry.path().string() + "'";
+      "/usr/bin/python3 '" + (captures.parent_path() / "tools/mksysroot").string() + "' '" + root.string() + "'";
+  for (const auto& entry : fs::directory_iterator(captures / "sysfs")) command += " '" + entry.path().string() + "'";
   ASSERT_EQ(std::system((command + " >/dev/null").c_str()), 0);
   const auto seen = telemetry::inspect(root.string());
   ASSERT_TRUE(seen) << seen.error().text;

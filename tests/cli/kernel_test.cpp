@@ -69,6 +69,23 @@ TEST_F(KernelCommand, AWaitingKernelWithAnAdvisoryIsNotSafe) {
   EXPECT_THAT(next_boot_line(view), HasSubstr("7.0.0-28-generic boots next: the configuration names '0'"));
 }
 
+TEST_F(KernelCommand, APinWhoseTimeIsOverSaysSo) {
+  const auto status = [&](const std::string& expires) {
+    put("var/lib/gpuhealthd/kernel.json", R"({"pinned": "7.0.0-14-generic", "expires": ")" + expires + "\"}");
+    KernelView fresh;
+    EXPECT_TRUE(look_at_kernels(fresh, dir.string(), std::string(GPUHEALTH_SOURCE_DIR) + "/etc/advisories.d"));
+    const Terminal terminal;
+    return std::pair(render(render_kernel_status(fresh, terminal), terminal), json_kernel_list(fresh)["choices"]);
+  };
+  const auto [over, over_json] = status("2020-01-01");
+  EXPECT_THAT(over, HasSubstr("The time of the pin is over"));
+  EXPECT_EQ(over_json["expired"], true);
+  const auto [lasts, lasts_json] = status("2999-01-01");
+  EXPECT_THAT(lasts, testing::Not(HasSubstr("is over")));
+  EXPECT_THAT(lasts, HasSubstr("until 2999-01-01"));
+  EXPECT_EQ(lasts_json["expired"], false);
+}
+
 void collect(const Json& json, std::set<std::string>& keys) {
   for (const auto& [key, value] : json.items()) {
     if (json.is_object()) keys.insert(key);

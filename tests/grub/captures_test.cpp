@@ -22,14 +22,8 @@ using testing::HasSubstr;
 class GrubCaptures : public testing::Test {
  protected:
   void SetUp() override {
-    const auto dir = captures_dir();
-    if (dir) {
-      captures = *dir;
-      return;
-    }
-    ASSERT_EQ(std::getenv("CI"), nullptr) << "CI has to have the captures";
-    ASSERT_EQ(std::getenv("GPUHEALTH_REQUIRE_CAPTURES"), nullptr);
-    GTEST_SKIP() << "no captures of real machines";
+    CAPTURES_OR_RETURN(dir);
+    captures = dir;
   }
   [[nodiscard]] MadeTree with_config(const std::string& file, const std::string& as = "/boot/grub2/grub.cfg") const {
     MadeTree made;

@@ -90,8 +90,8 @@ Surroundings DebianMachine::surroundings() {
   return out;
 }
 
-Result<Outcome> DebianMachine::perform(Operation operation, const std::string& release) {
-  return grub::perform(made.tree(), {operation, release, {}}, surroundings());
+Result<Outcome> DebianMachine::perform(Operation operation, const std::string& release, const std::string& expires) {
+  return grub::perform(made.tree(), {operation, release, expires}, surroundings());
 }
 
 std::map<std::string, std::string> DebianMachine::files() const {

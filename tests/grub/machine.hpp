@@ -79,7 +79,7 @@ class DebianMachine {
 
   void install(const std::string& kernel);  // its files; update_grub() puts it into the menu
   Result<void> update_grub(const std::string& to = "/boot/grub/grub.cfg");
-  Result<Outcome> perform(Operation operation, const std::string& release = {});
+  Result<Outcome> perform(Operation operation, const std::string& release = {}, const std::string& expires = {});
   Surroundings surroundings();
 
   // Every file and its content, but for the ledger; for "as it was, byte for byte".

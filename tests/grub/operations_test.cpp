@@ -30,6 +30,25 @@ TEST(Pin, MakesTheKernelEntryZeroAndTheDefault) {
   EXPECT_EQ(machine.made.read("/boot/grub/grubenv"), test::grubenv("saved_entry=users-own\n"));
 }
 
+TEST(Pin, LastsToTheEndOfItsDay) {
+  const auto at = [](std::int64_t seconds) { return wall_from_microseconds(seconds * 1'000'000); };
+  EXPECT_EQ(day_ended("2026-12-31", at(1798761599)), false);  // 23:59:59 UTC
+  EXPECT_EQ(day_ended("2026-12-31", at(1798761600)), true);
+  for (const char* text : {"", "tomorrow", "2026-12-31 12:00", "2026-11-31", "31.12.2026", "2026-1-1"})
+    EXPECT_FALSE(day_ended(text, at(0))) << text;
+}
+
+TEST(Pin, ADayThatIsNoneIsRefusedAndNothingIsWritten) {
+  DebianMachine machine;
+  const auto before = machine.files();
+  const auto out = machine.perform(Operation::Pin, kOld, "next week");
+  ASSERT_FALSE(out);
+  EXPECT_THAT(out.error().text, HasSubstr("is not a day: give it as 2026-12-31"));
+  EXPECT_EQ(machine.files(), before);
+  ASSERT_TRUE(machine.perform(Operation::Pin, kOld, "2099-12-31"));
+  EXPECT_EQ(read_choices(machine.made.tree()).expires, "2099-12-31");
+}
+
 TEST(Pin, HoldsThroughAKernelUpdateAndEveryFailureOfGrub) {
   DebianMachine machine;
   ASSERT_TRUE(machine.perform(Operation::Pin, kOld));

@@ -18,10 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool captures_required() {
-  return std::getenv("CI") != nullptr || std::getenv("GPUHEALTH_REQUIRE_CAPTURES") != nullptr;
-}
-
 struct Expected {
   std::string reading;
   double value;
@@ -30,13 +26,8 @@ struct Expected {
 class Captures : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto found = captures_dir();
-    if (found) {
-      captures_ = *found;
-    } else {
-      ASSERT_FALSE(captures_required()) << "the captures are not there; set GPUHEALTH_CAPTURES";
-      GTEST_SKIP() << "no captures beside these sources; set GPUHEALTH_CAPTURES to run this test";
-    }
+    CAPTURES_OR_RETURN(dir);
+    captures_ = dir;
   }
 
   Inspection look_at(const std::vector<std::string>& names) {

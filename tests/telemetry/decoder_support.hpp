@@ -22,17 +22,6 @@ inline ByteVector read_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In a test's body: `dir` becomes the folder of captures. Without one the test is skipped, and fails where captures are
-// required (CI).
-#define CAPTURES_OR_RETURN(dir)                                                               \
-  const auto captures_found = captures_dir();                                                 \
-  if (!captures_found) {                                                                      \
-    if (std::getenv("CI") != nullptr || std::getenv("GPUHEALTH_REQUIRE_CAPTURES") != nullptr) \
-      FAIL() << "no captures: set GPUHEALTH_CAPTURES";                                        \
-    GTEST_SKIP() << "no captures: set GPUHEALTH_CAPTURES";                                    \
-  }                                                                                           \
-  const std::filesystem::path& dir = *captures_found
-
 // A table as the driver begins one: all ones, then the header.
 class TableBuilder {
  public:

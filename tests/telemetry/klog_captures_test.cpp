@@ -21,14 +21,8 @@ using test::Said;
 class KlogCaptures : public testing::Test {
  protected:
   void SetUp() override {
-    const auto found = captures_dir();
-    if (found) {
-      folder_ = *found;
-      return;
-    }
-    ASSERT_TRUE(std::getenv("CI") == nullptr && std::getenv("GPUHEALTH_REQUIRE_CAPTURES") == nullptr)
-        << "the captures are not there; set GPUHEALTH_CAPTURES";
-    GTEST_SKIP() << "no captures beside these sources; set GPUHEALTH_CAPTURES to run this test";
+    CAPTURES_OR_RETURN(dir);
+    folder_ = dir;
   }
   [[nodiscard]] std::string read(const std::string& file) const {
     std::ifstream in(folder_ / file);
