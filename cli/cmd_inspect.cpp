@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/apart.hpp"
 #include "cli/command.hpp"
 #include "cli/render.hpp"
 #include "health/engine.hpp"
@@ -23,18 +27,31 @@ Result<std::string> find_tree(std::string sysroot) {
   return sysroot == "/" ? "" : sysroot;
 }
 
+std::vector<Condition> judge(const telemetry::Inspected& one) {
+  if (one.stuck_in.empty()) return health::judge_once(one.device, one.sample, health::Thresholds{});
+  Condition stuck;
+  stuck.type = ConditionType::SourceStuck;
+  stuck.severity = info(stuck.type).severity;
+  stuck.device = one.device.id();
+  stuck.state = ConditionState::Confirmed;
+  stuck.detail = "A read of " + one.stuck_in + " does not return.";
+  stuck.evidence = {{"stuck in", one.stuck_in}};
+  return {std::move(stuck)};
+}
+
 ExitCode inspect(const Context& context, const std::string& sysroot) {
   const auto tree = find_tree(sysroot);
   if (!tree) return complain(context, tree.error());
-  const auto inspection = telemetry::inspect(*tree);
-  if (!inspection) return complain(context, inspection.error());
-  std::vector<std::vector<Condition>> conditions;
-  for (const auto& one : inspection->devices)
-    conditions.push_back(health::judge_once(one.device, one.sample, health::Thresholds{}));
-  show(
-      context, [&] { return render_inspect(*inspection, conditions, context.terminal); },
-      [&] { return json_inspect(*inspection, conditions); });
-  return ExitCode::Ok;
+  return look_apart([&](std::span<const telemetry::Unanswering> stuck, telemetry::Progress& progress) {
+    const auto inspection = telemetry::inspect(*tree, stuck, &progress);
+    if (!inspection) return complain(context, inspection.error());
+    std::vector<std::vector<Condition>> conditions;
+    for (const auto& one : inspection->devices) conditions.push_back(judge(one));
+    show(
+        context, [&] { return render_inspect(*inspection, conditions, context.terminal); },
+        [&] { return json_inspect(*inspection, conditions); });
+    return ExitCode::Ok;
+  });
 }
 
 }  // namespace

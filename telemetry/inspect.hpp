@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One look at every GPU of a tree, in this process: for gpuhealthctl inspect and for tests. The daemon uses the reader.
+// One look at every GPU of a tree: for gpuhealthctl inspect and for tests. The daemon uses the reader.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/sample.hpp"
 #include "telemetry/driver_module.hpp"
 #include "telemetry/gpu_metrics.hpp"
+#include "telemetry/sampler.hpp"
 
 namespace gpuhealth::telemetry {
 
@@ -21,6 +23,7 @@ struct Inspected {
   std::string runtime_status;                  // as the kernel writes it; empty where it does not
   std::optional<GpuMetrics> metrics;           // full decode, when there is a gpu_metrics file
   std::map<std::string, std::string> sources;  // reading name -> file it came from, relative to the device's folder
+  std::string stuck_in;                        // the file whose read did not return; empty when it answers
 };
 
 struct Inspection {
@@ -29,7 +32,15 @@ struct Inspection {
   std::vector<std::string> notes;      // what was seen and left out, in words
 };
 
-// Looks at every GPU below SYSROOT/sys. Reads only files of the allow-list; wakes nothing.
-Result<Inspection> inspect(const std::string& sysroot);
+// A device that was found not to answer, and where.
+struct Unanswering {
+  std::uint64_t device = 0;  // packed, see pack()
+  std::string file;
+};
+
+// Looks at every GPU below SYSROOT/sys. Reads only files of the allow-list; wakes nothing. Of those in `stuck` it reads
+// no sensor: all their readings are Stuck. Any read may hang: who must not hang looks on at `progress` from outside.
+Result<Inspection> inspect(const std::string& sysroot, std::span<const Unanswering> stuck = {},
+                           Progress* progress = nullptr);
 
 }  // namespace gpuhealth::telemetry

@@ -2,6 +2,7 @@
 // The program itself: exit codes, hints, offline commands. No daemon: the bus address given leads nowhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,37 @@ class ProgramTest : public testing::Test {
 };
 
 constexpr const char* kNoBus = "--bus unix:path=/nonexistent/bus ";
+
+// A named pipe that nobody writes to holds up its reader as a hung management firmware does.
+void hang(const fs::path& sensor) {
+  fs::remove(sensor);
+  ASSERT_EQ(mkfifo(sensor.c_str(), 0444), 0);
+}
+
+fs::path find_file(const fs::path& below, const std::string& name) {
+  for (const auto& entry : fs::recursive_directory_iterator(below)) {
+    if (entry.path().filename() == name && !entry.is_symlink()) return entry.path();
+  }
+  return {};
+}
+
+TEST_F(ProgramTest, InspectSaysWhichGpuDoesNotAnswerAndShowsTheOthers) {
+  const std::string tree = folder_ / "machine";
+  ASSERT_EQ(
+      std::system((GPUHEALTH_BIN_DIR "/gpuhealth-mktree --preset healthy --cards 2 " + tree + " >/dev/null").c_str()),
+      0);
+  hang(find_file(tree + "/sys/devices", "temp2_input"));
+  const auto outcome = run("inspect --json --sysroot " + tree);
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const auto devices = nlohmann::json::parse(outcome.out)["devices"];
+  ASSERT_EQ(devices.size(), 2U);
+  const auto hung = devices[0]["readings"]["temperature.junction"]["status"] == "stuck" ? 0U : 1U;
+  EXPECT_EQ(devices[hung]["readings"]["temperature.junction"]["status"], "stuck");
+  EXPECT_EQ(devices[hung]["driver"], "amdgpu");
+  EXPECT_EQ(devices[hung]["conditions"][0]["type"], "source-stuck");
+  EXPECT_THAT(devices[hung]["conditions"][0]["detail"].get<std::string>(), HasSubstr("its sensor files"));
+  EXPECT_EQ(devices[1 - hung]["readings"]["temperature.junction"]["status"], "valid");
+}
 
 TEST_F(ProgramTest, AMisspelledCommandGetsAHint) {
   const auto outcome = run("statsu");
