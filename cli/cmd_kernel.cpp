@@ -70,9 +70,10 @@ ExitCode safe(const Context& context, const KernelOptions& options) {
 }
 
 ExitCode log(const Context& context, const KernelOptions& options) {
-  const auto tree = grub::Tree::open(options.root);
+  const auto tree = Tree::open(options.root);
   if (!tree) return complain(context, tree.error());
-  const auto entries = grub::read_ledger(*tree);
+  auto entries = read_ledger(*tree);
+  std::erase_if(entries, [](const LedgerEntry& entry) { return entry.owner != "kernel"; });
   show(context, [&] { return render_kernel_log(entries, context.terminal); }, [&] { return json_kernel_log(entries); });
   return ExitCode::Ok;
 }
@@ -82,10 +83,10 @@ ExitCode plan(const Context& context, const KernelOptions& options) {
   if (!operation)
     return complain(context,
                     {ErrorCode::InvalidInput, "plan takes pin, unpin, trial, bless, hold-on, hold-off or protect", 0});
-  const auto tree = grub::Tree::open(options.root);
+  const auto tree = Tree::open(options.root);
   if (!tree) return complain(context, tree.error());
   return look(context, options, [&](const KernelView& view) {
-    grub::System system;
+    System system;
     const auto made = grub::plan_operation(*tree, view.inventory, {*operation, options.release, options.expires},
                                            grub::real_surroundings(system));
     if (!made) return complain(context, made.error());
