@@ -43,15 +43,14 @@ std::optional<std::string> from_hex(std::string_view text) {
   return out;
 }
 
-Json steps_json(const LedgerEntry& entry) {
+Json steps_json(const std::vector<LedgerStep>& list) {
   Json steps = Json::array();
-  for (const LedgerStep& step : entry.steps)
+  for (const LedgerStep& step : list)
     steps.push_back({{"kind", step.kind},
                      {"path", step.path},
                      {"offset", step.offset},
                      {"mask", step.mask},
-                     {"prior", to_hex(step.prior)},
-                     {"wanted", to_hex(step.wanted)}});
+                     {"hex", to_hex(step.value)}});
   return steps;
 }
 
@@ -87,7 +86,8 @@ Json to_json(const LedgerEntry& entry) {
   }
   if (entry.owner != "actions") return out;
   out["params"] = Json(entry.params);
-  out["steps"] = steps_json(entry);
+  out["steps"] = steps_json(entry.steps);
+  out["back"] = steps_json(entry.back);
   out["facts"] = Json(entry.facts);
   out["lasting"] = entry.lasting;
   out["times"] = Json(entry.times);
@@ -126,15 +126,14 @@ bool read_steps(const Json& json, std::vector<LedgerStep>& out) {
   if (!json.is_array()) return false;
   for (const Json& item : json) {
     if (!item.is_object()) return false;
-    for (const char* key : {"kind", "path", "prior", "wanted"})
+    for (const char* key : {"kind", "path", "hex"})
       if (!item.contains(key) || !item[key].is_string()) return false;
     for (const char* key : {"offset", "mask"})
       if (!item.contains(key) || !item[key].is_number_unsigned()) return false;
-    const auto prior = from_hex(item["prior"].get<std::string>());
-    const auto wanted = from_hex(item["wanted"].get<std::string>());
-    if (!prior || !wanted) return false;
+    const auto value = from_hex(item["hex"].get<std::string>());
+    if (!value) return false;
     out.push_back({item["kind"].get<std::string>(), item["path"].get<std::string>(), item["offset"].get<unsigned>(),
-                   item["mask"].get<unsigned>(), *prior, *wanted});
+                   item["mask"].get<unsigned>(), *value});
   }
   return true;
 }
@@ -162,6 +161,7 @@ std::optional<LedgerEntry> from_json(const std::string& text) {
   if (!whole || !json.contains("prior") || !read_files(json["prior"], out)) return std::nullopt;
   if (out.owner.empty()) out.owner = "kernel";
   if (json.contains("steps") && !read_steps(json["steps"], out.steps)) return std::nullopt;
+  if (json.contains("back") && !read_steps(json["back"], out.back)) return std::nullopt;
   if (!read_map(json, "params", out.params) || !read_map(json, "facts", out.facts) ||
       !read_map(json, "times", out.times))
     return std::nullopt;

@@ -37,14 +37,13 @@ struct FileState {
 Result<FileState> file_state(const Tree& tree, const std::string& path);
 
 // One write that is no file's content: a value of /sys, bits of PCI configuration space, a program. What each kind does
-// is in actions/steps.hpp.
+// is in actions/steps.def.
 struct LedgerStep {
   std::string kind;
   std::string path;
   unsigned offset = 0;  // into configuration space
   unsigned mask = 0;
-  std::string prior;   // brings back what was there; empty: there is nothing to bring back
-  std::string wanted;  // does it
+  std::string value;  // what is written
   friend bool operator==(const LedgerStep&, const LedgerStep&) = default;
 };
 
@@ -64,7 +63,8 @@ struct LedgerEntry {
   std::string device;                         // DeviceInfo::id(); empty: the machine
   std::map<std::string, std::string> params;  // as they were asked for
   std::string policy, rule, condition, reason;
-  std::vector<LedgerStep> steps;             // in the order in which they are done
+  std::vector<LedgerStep> steps;  // in the order in which they are done
+  std::vector<LedgerStep> back;   // these bring back what was there
   std::map<std::string, std::string> facts;  // what the actuator has to know later
   std::string before, wanted, after;         // what is changed, in one word each: "303 W", "250 W", "250 W"
   bool lasting = false;                      // outlives a reboot
