@@ -372,7 +372,8 @@ Result<Outcome> apply_again(const Machine& machine, const std::string& device) {
   for (LedgerEntry& entry : read_ledger(machine.files)) {
     const Actuator* actuator = actuator_for(entry);
     const bool ours = in_force(entry) && entry.boot_id == machine.outside.boot_id && !entry.steps.empty();
-    if (!ours || actuator == nullptr || !actuator->on_device || entry.device != device) continue;
+    if (!ours || actuator == nullptr || !actuator->on_device || (entry.device != device && entry.target != device))
+      continue;
     const auto now = actuator->observe(machine, entry);
     if (!now || *now == entry.after) continue;
     // Neither ours nor what was there before: somebody else has decided meanwhile.
