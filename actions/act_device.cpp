@@ -105,10 +105,11 @@ int act_device(const std::vector<std::string>& arguments) {
     const auto order = read_order(line);
     return order ? show(carry_out(machine, *order)) : complain(order.error());
   }
-  const std::size_t most = verb == "confirm" || verb == "revert" ? 2 : 1;
+  const std::size_t most = verb == "confirm" || verb == "revert" || verb == "verified" ? 2 : 1;
   if (line.words.size() != most) return usage();
   if (verb == "confirm") return show(confirm(machine, line.words[1]));
   if (verb == "revert") return show(revert(machine, line.words[1], !line.by_rule));
+  if (verb == "verified") return show(note_verified(machine, line.words[1]));
   if (verb == "recover") return show(recover(machine));
   if (verb == "again" && !line.device.empty()) return show(apply_again(machine, line.device));
   if (verb != "resume") return usage();

@@ -16,7 +16,7 @@ constexpr const char* kUsage =
     "DIR] [--expires DAY]\n"
     "       gpuhealth-act device run ACTION [NAME=VALUE...] [--device DEVICE] [--dry-run] [--confirm]\n"
     "       gpuhealth-act device run --request FILE|-\n"
-    "       gpuhealth-act device confirm|revert ID [--by-rule]\n"
+    "       gpuhealth-act device confirm|verified|revert ID [--by-rule]\n"
     "       gpuhealth-act device recover|resume\n"
     "       gpuhealth-act device again --device DEVICE\n"
     "       each of device with [--root DIR] [--sysroot DIR]\n"

@@ -269,7 +269,7 @@ Result<Outcome> carry_out(const Machine& machine, const Order& order) {
   if (!asked) return tl::unexpected<Error>(asked.error());
   if (auto fine = check_mode(machine, *actuator, order); !fine) return tl::unexpected<Error>(fine.error());
   Outcome out = start_outcome(*asked);
-  out.warnings = other_managers(machine, actuator->kind);
+  out.warnings = other_managers(machine, *asked);
   if (auto fine = check_use(machine, *actuator, *asked, out.warnings); !fine)
     return tl::unexpected<Error>(fine.error());
   if (order.dry_run) return dry_run(*actuator, *asked, order, std::move(out));
@@ -309,6 +309,20 @@ Result<Outcome> confirm(const Machine& machine, const std::string& id) {
   out.device = entry->device;
   take_entry(out, *entry);
   out.text = entry->id + " is " + entry->state;
+  return out;
+}
+
+Result<Outcome> note_verified(const Machine& machine, const std::string& id) {
+  auto ledger = Ledger::open(machine.files, *machine.outside.system);
+  if (!ledger) return tl::unexpected<Error>(ledger.error());
+  auto entry = find_entry(machine.files, id);
+  if (!entry) return tl::unexpected<Error>(entry.error());
+  entry->times["verified"] = utc_text(machine.outside.now);
+  if (auto saved = ledger->save(*entry); !saved) return tl::unexpected<Error>(saved.error());
+  Outcome out;
+  out.action = entry->action;
+  out.device = entry->device;
+  take_entry(out, *entry);
   return out;
 }
 
@@ -374,10 +388,12 @@ Result<Outcome> apply_again(const Machine& machine, const std::string& device) {
     const bool ours = in_force(entry) && entry.boot_id == machine.outside.boot_id && !entry.steps.empty();
     if (!ours || actuator == nullptr || !actuator->on_device || (entry.device != device && entry.target != device))
       continue;
+    const auto all = on_same_setting(machine, entry);
+    if (all.back().id != entry.id || sleeps(machine, entry, *actuator)) continue;  // the newest one is in force
     const auto now = actuator->observe(machine, entry);
     if (!now || *now == entry.after) continue;
     // Neither ours nor what was there before: somebody else has decided meanwhile.
-    if (*now != entry.before) {
+    if (std::ranges::none_of(all, [&](const LedgerEntry& one) { return one.before == *now; })) {
       (void)set_state(machine, *ledger, entry, ActionState::Overtaken, "it is " + *now + " now; left alone");
       out.warnings.push_back(entry.id + ": " + entry.note);
       continue;

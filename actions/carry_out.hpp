@@ -41,6 +41,8 @@ Result<Outcome> carry_out(const Machine& machine, const Order& order);
 
 // A person, or the condition's end: it is good, and stays.
 Result<Outcome> confirm(const Machine& machine, const std::string& id);
+// The canary that showed the fault ran again, and was good.
+Result<Outcome> note_verified(const Machine& machine, const std::string& id);
 // Brings back what was there. By itself it leaves alone what somebody else has set since; a person's word goes.
 Result<Outcome> revert(const Machine& machine, const std::string& id, bool by_person);
 // At every start, and before every action: what did not come to its end is resolved. In safe mode nothing is written

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actions/carry_out.hpp"
 #include "canary/gate.hpp"
 
 namespace gpuhealth::actions {
@@ -195,9 +196,9 @@ Result<void> check_use(const Machine& machine, const Actuator& actuator, const A
   return check_jobs(machine, asked.target ? asked.target->pci : std::string(), warnings);
 }
 
-std::vector<std::string> other_managers(const Machine& machine, ActionKind kind) {
+std::vector<std::string> other_managers(const Machine& machine, const Asked& asked) {
   std::vector<std::string> out;
-  if (!is_setting(kind)) return out;
+  if (!is_setting(asked.request->kind)) return out;
   for (const std::string& pid : machine.hardware.list("/proc")) {
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string process = value_of(machine, "/proc/" + pid + "/comm");
@@ -206,6 +207,14 @@ std::vector<std::string> other_managers(const Machine& machine, ActionKind kind)
     std::string line = std::string(found->name) + " runs here (pid " + pid + ") and may set it again";
     out.push_back(std::move(line));
   }
+  if (!asked.target || !must_be_awake(machine, *asked.target)) return out;
+  const std::string level = value_of(machine, asked.target->dir + "/power_dpm_force_performance_level");
+  if (level.empty() || level == "auto") return out;
+  const bool ours = std::ranges::any_of(read_ledger(machine.files), [&](const LedgerEntry& entry) {
+    const bool sets_level = entry.action == "performance-level" || entry.action == "power-profile";
+    return sets_level && entry.device == asked.target->id && in_force(entry);
+  });
+  if (!ours) out.push_back("the performance level is " + level + ": somebody has set it by hand");
   return out;
 }
 

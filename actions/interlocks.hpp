@@ -40,7 +40,7 @@ bool rebooted_for(std::span<const LedgerEntry> entries, const std::string& condi
 // Jobs and displays, as the actuator wants it.
 Result<void> check_use(const Machine& machine, const Actuator& actuator, const Asked& asked,
                        std::vector<std::string>& warnings);
-// "LACT runs here and may set it again": one line each.
-std::vector<std::string> other_managers(const Machine& machine, ActionKind kind);
+// "LACT runs here and may set it again", "the performance level is manual": one line each.
+std::vector<std::string> other_managers(const Machine& machine, const Asked& asked);
 
 }  // namespace gpuhealth::actions

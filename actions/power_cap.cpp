@@ -66,7 +66,8 @@ Result<Range> range_of(const Machine& machine, const Target& target, const std::
   // Kernels before 5.x have no default: the top of the range is the best that is known.
   if (!standard && !high) return tl::unexpected<Error>(high.error());
   out.high = high.value_or(*standard);
-  out.standard = known_default(machine, target, base.substr(base.rfind('/') + 1), standard.value_or(out.high));
+  out.standard =
+      std::min(out.high, known_default(machine, target, base.substr(base.rfind('/') + 1), standard.value_or(out.high)));
   if (out.standard <= 0)
     return fail(ErrorCode::Unavailable,
                 target.pci + " says 0 W is its default limit: this part of the card has none (MI200's second die)");

@@ -19,18 +19,6 @@ bool device_is_gone(const Error& error) {
   return error.sys_errno == ENODEV || error.sys_errno == ENOENT;
 }
 
-// A later action that is in force on the same thing: what was there before this one is now for that one to bring back.
-std::optional<LedgerEntry> on_top_of(const Machine& machine, const LedgerEntry& entry) {
-  if (entry.steps.empty()) return std::nullopt;
-  for (LedgerEntry& other : read_ledger(machine.files)) {
-    if (other.id <= entry.id || other.owner != entry.owner || other.steps.empty() || !in_force(other)) continue;
-    if (other.action == entry.action && other.device == entry.device &&
-        other.steps.front().path == entry.steps.front().path)
-      return std::move(other);
-  }
-  return std::nullopt;
-}
-
 Result<void> hand_over(const Machine& machine, Ledger& ledger, LedgerEntry& entry, LedgerEntry& top) {
   top.back = entry.back;
   top.before = entry.before;
@@ -95,6 +83,8 @@ Verdict judge(const Machine& machine, const LedgerEntry& entry, const Actuator* 
   if (half_done && actuator->recovery == Recovery::Forward && !same_boot)
     return {Need::Note, ActionState::Done, "the machine started anew and has found its devices"};
   if (half_done) return {Need::Write, {}, "it had not come to its end"};
+  if (in_force(entry) && entry.facts.contains(kTakingBack))
+    return {Need::Write, {}, "taking it back had not come to its end"};
   if (!is(entry, ActionState::Applied)) return {};
   const auto by = utc_from(entry.confirm_by);
   if (by && machine.outside.now >= *by) return {Need::Write, {}, "nobody found it good by " + entry.confirm_by};
@@ -102,6 +92,21 @@ Verdict judge(const Machine& machine, const LedgerEntry& entry, const Actuator* 
 }
 
 }  // namespace
+
+std::vector<LedgerEntry> on_same_setting(const Machine& machine, const LedgerEntry& entry) {
+  std::vector<LedgerEntry> out = read_ledger(machine.files);
+  std::erase_if(out, [&](const LedgerEntry& other) {
+    return !in_force(other) || other.steps.empty() || entry.steps.empty() || other.action != entry.action ||
+           other.device != entry.device || other.steps.front().path != entry.steps.front().path;
+  });
+  return out;
+}
+
+bool sleeps(const Machine& machine, const LedgerEntry& entry, const Actuator& actuator) {
+  if (!actuator.on_device) return false;
+  const std::string state = value_of(machine, "/sys/bus/pci/devices/" + entry.target + "/power/runtime_status");
+  return state == "suspended" || state == "suspending" || state == "resuming";
+}
 
 Result<void> set_state(const Machine& machine, Ledger& ledger, LedgerEntry& entry, ActionState state,
                        std::string note) {
@@ -114,7 +119,12 @@ Result<void> take_back(const Machine& machine, Ledger& ledger, LedgerEntry& entr
   const Actuator* actuator = actuator_for(entry);
   if (actuator == nullptr || actuator->observe == nullptr || (entry.back.empty() && entry.prior.empty()))
     return fail(ErrorCode::InvalidInput, entry.action + " leaves nothing that could be brought back");
-  if (auto top = on_top_of(machine, entry)) return hand_over(machine, ledger, entry, *top);
+  // One that came later and is in force: what was there before this one is now for that one to bring back.
+  for (LedgerEntry& top : on_same_setting(machine, entry))
+    if (top.id > entry.id) return hand_over(machine, ledger, entry, top);
+  if (!by_person && sleeps(machine, entry, *actuator))
+    return fail(ErrorCode::Unavailable,
+                entry.target + " sleeps; " + entry.before + " is brought back when it is awake");
   const auto now = actuator->observe(machine, entry);
   if (!now && device_is_gone(now.error()))
     return set_state(machine, ledger, entry, ActionState::Lost,

@@ -10,6 +10,10 @@
 
 namespace gpuhealth::actions {
 
+// Actions in force on the same setting of the same device, this one among them; oldest first.
+std::vector<LedgerEntry> on_same_setting(const Machine& machine, const LedgerEntry& entry);
+// The driver remembers its settings while the GPU sleeps; to look at them would wake it.
+bool sleeps(const Machine& machine, const LedgerEntry& entry, const Actuator& actuator);
 // Writes the state down, with its time.
 Result<void> set_state(const Machine& machine, Ledger& ledger, LedgerEntry& entry, ActionState state,
                        std::string note = {});

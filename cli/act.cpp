@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "core/fd.hpp"
+
 namespace gpuhealth::cli {
 namespace {
 

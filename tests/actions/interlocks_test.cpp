@@ -131,6 +131,19 @@ TEST(OtherManagers, AreSaidInTheOutcomeAndTheLedger) {
   EXPECT_THAT(m.last().warnings, testing::Contains("LACT runs here (pid 812) and may set it again"));
 }
 
+TEST(OtherManagers, ALevelThatSomebodySetByHandIsSaidAndOursIsNot) {
+  TestMachine m;
+  const std::string level = m.device() + "/power_dpm_force_performance_level";
+  m.write(level, "profile_peak\n");
+  const auto done = m.run(ActionKind::PowerCap, {{"watts", "280"}});
+  ASSERT_TRUE(done);
+  EXPECT_THAT(done->warnings, testing::Contains("the performance level is profile_peak: somebody has set it by hand"));
+  ASSERT_TRUE(m.run(ActionKind::PerformanceLevel, {{"level", "low"}}));
+  const auto again = m.run(ActionKind::PowerCap, {{"watts", "290"}});
+  ASSERT_TRUE(again);
+  EXPECT_THAT(again->warnings, IsEmpty());
+}
+
 TEST(Verdicts, AreTheSameAfterABoot) {
   EXPECT_EQ(verdict_of("overheating-0000:03:00.0-1764515000"), "overheating-0000:03:00.0");
   EXPECT_EQ(verdict_of("by-hand"), "by-hand");

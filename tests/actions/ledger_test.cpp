@@ -121,6 +121,19 @@ TEST(ApplyAgain, AfterAResumeThatForgotTheLimitItIsWrittenAgain) {
   EXPECT_THAT(m.system.writes, IsEmpty());
 }
 
+TEST(ApplyAgain, OfTwoOnOneLimitTheLaterOneHolds) {
+  TestMachine m;
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "290"}}));
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  m.system.writes.clear();
+  ASSERT_TRUE(apply_again(m.machine(), m.pci()));
+  EXPECT_THAT(m.system.writes, IsEmpty());
+  m.write(m.cap(), "303000000\n");
+  ASSERT_TRUE(apply_again(m.machine(), m.pci()));
+  EXPECT_THAT(m.system.writes, ElementsAre(m.cap() + " 280000000"));
+  for (const LedgerEntry& entry : m.ledger()) EXPECT_EQ(entry.state, "applied");
+}
+
 TEST(ApplyAgain, WhatSomebodyElseHasSetStays) {
   TestMachine m;
   ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));

@@ -84,6 +84,10 @@ std::optional<Result<void>> CountingSystem::faulty(const std::string& path, cons
     if (!path.ends_with(end) || (fault.only_call != 0 && fault.only_call != count)) continue;
     if (fault.error != 0) return fail_errno("cannot write " + path, fault.error);
     if (fault.no_effect) return Result<void>();
+    if (fault.then_gone && path.ends_with("/config")) {
+      machine_->lose_card();
+      return Result<void>();
+    }
     if (!fault.instead.empty()) return machine_->react(path, fault.instead);
     if (fault.then_gone) {
       auto done = machine_->react(path, value);

@@ -11,6 +11,7 @@
 namespace gpuhealth::actions {
 namespace {
 
+namespace fs = std::filesystem;
 using test::TestMachine;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -197,9 +198,8 @@ TEST(Notify, AWayThatFailsDoesNotKeepTheOthersFromHearing) {
 TEST(CollectEvidence, SavesTheDumpBeforeTheKernelThrowsItAway) {
   TestMachine m;
   m.write("/sys/class/devcoredump/devcd5/data", std::string(50'000, 'd'));
-  fs::create_directory_symlink(
-      m.root().string() + "/sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/" + m.pci(),
-      m.root() / "sys/class/devcoredump/devcd5/failing_device");
+  fs::create_directory_symlink("../../../devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/" + m.pci(),
+                               m.root() / "sys/class/devcoredump/devcd5/failing_device");
   m.write("/sys/class/devcoredump/devcd6/data", "of another card");
   m.write("/var/lib/gpuhealthd/canary/results.jsonl", "{\"n\":1}\n{\"n\":2}\n");
   m.program("/usr/bin/journalctl", "#!/bin/sh\necho \"line of $*\"\n");
@@ -222,9 +222,8 @@ TEST(CollectEvidence, SavesTheDumpBeforeTheKernelThrowsItAway) {
 TEST(CollectEvidence, NeverGrowsBeyondItsLimit) {
   TestMachine m;
   m.write("/sys/class/devcoredump/devcd1/data", std::string(3'000'000, 'd'));
-  fs::create_directory_symlink(
-      m.root().string() + "/sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/" + m.pci(),
-      m.root() / "sys/class/devcoredump/devcd1/failing_device");
+  fs::create_directory_symlink("../../../devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/" + m.pci(),
+                               m.root() / "sys/class/devcoredump/devcd1/failing_device");
   const auto done = m.run(ActionKind::CollectEvidence, {{"limit", "64KiB"}});
   ASSERT_TRUE(done) << done.error().text;
   std::uintmax_t all = 0;
