@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/act.hpp"
 #include "cli/command.hpp"
 #include "cli/kernel.hpp"
 #include "cli/render.hpp"
@@ -70,9 +65,10 @@ ExitCode safe(const Context& context, const KernelOptions& options) {
 }
 
 ExitCode log(const Context& context, const KernelOptions& options) {
-  const auto tree = grub::Tree::open(options.root);
+  const auto tree = Tree::open(options.root);
   if (!tree) return complain(context, tree.error());
-  const auto entries = grub::read_ledger(*tree);
+  auto entries = read_ledger(*tree);
+  std::erase_if(entries, [](const LedgerEntry& entry) { return entry.owner != "kernel"; });
   show(context, [&] { return render_kernel_log(entries, context.terminal); }, [&] { return json_kernel_log(entries); });
   return ExitCode::Ok;
 }
@@ -82,10 +78,10 @@ ExitCode plan(const Context& context, const KernelOptions& options) {
   if (!operation)
     return complain(context,
                     {ErrorCode::InvalidInput, "plan takes pin, unpin, trial, bless, hold-on, hold-off or protect", 0});
-  const auto tree = grub::Tree::open(options.root);
+  const auto tree = Tree::open(options.root);
   if (!tree) return complain(context, tree.error());
   return look(context, options, [&](const KernelView& view) {
-    grub::System system;
+    System system;
     const auto made = grub::plan_operation(*tree, view.inventory, {*operation, options.release, options.expires},
                                            grub::real_surroundings(system));
     if (!made) return complain(context, made.error());
@@ -97,48 +93,6 @@ ExitCode plan(const Context& context, const KernelOptions& options) {
 }
 
 // --- changes: gpuhealth-act does them and prints what json.md says
-
-std::string find_act() {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  const auto beside = self / "gpuhealth-act";
-  if (access(beside.c_str(), X_OK) == 0) return beside.string();
-  return (self.parent_path() / "libexec" / "gpuhealth-act").string();
-}
-
-Result<std::string> run_act(const std::vector<std::string>& words, int& code) {
-  const std::string program = find_act();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot start gpuhealth-act", errno);
-  const Fd in(ends[0]);
-  Fd out(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return fail_errno("cannot start gpuhealth-act", errno);
-  if (child == 0) {
-    (void)::dup2(out.get(), STDOUT_FILENO);
-    std::vector<char*> arguments{const_cast<char*>(program.c_str())};
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    ::execv(program.c_str(), arguments.data());
-    ::_exit(127);
-  }
-  out.reset();
-  std::string said;
-  char buffer[4096];
-  while (true) {
-    const ssize_t n = ::read(in.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    said.append(buffer, static_cast<std::size_t>(n));
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 127 || code < 0)
-    return fail(ErrorCode::Unavailable, program + " did not run: is gpuhealthd installed whole?");
-  return said;
-}
 
 Page render_change(const Json& json, const Terminal& terminal) {
   Page page;
@@ -162,21 +116,7 @@ ExitCode change(const Context& context, const KernelOptions& options, const std:
   if (!options.release.empty()) words.push_back(options.release);
   words.insert(words.end(), {"--root", options.root});
   if (!options.expires.empty()) words.insert(words.end(), {"--expires", options.expires});
-  int code = 0;
-  const auto said = run_act(words, code);
-  if (!said) return complain(context, said.error());
-  const Json json = Json::parse(*said, nullptr, false);
-  if (!json.is_object())
-    return complain(context, {ErrorCode::Internal, "gpuhealth-act said something that is not JSON", 0});
-  if (json.contains("error")) {
-    const Json& error = json["error"];
-    Error shown{ErrorCode::Unavailable, error.value("text", "it failed"), 0};
-    for (int i = 0; i <= static_cast<int>(ErrorCode::Internal); ++i)
-      if (to_string(static_cast<ErrorCode>(i)) == error.value("code", "")) shown.code = static_cast<ErrorCode>(i);
-    return complain(context, shown);
-  }
-  show(context, [&] { return render_change(json, context.terminal); }, [&] { return Json(json); });
-  return static_cast<ExitCode>(code);
+  return run_act(context, words, [&](const Json& json) { return render_change(json, context.terminal); });
 }
 
 CLI::App* add(CLI::App& app, const Options& options, const std::string& name, const std::string& text,

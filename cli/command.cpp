@@ -18,7 +18,7 @@
 namespace gpuhealth::cli {
 namespace {
 
-constexpr std::array<Command, 14> kCommands = {{
+constexpr auto kCommands = std::to_array<Command>({
     {"status", "what is wrong, what to do, and one line a GPU", set_up_status},
     {"devices", "all that is known of each GPU", set_up_devices},
     {"watch", "status, refreshed until q is pressed; one line a change when piped", set_up_watch},
@@ -29,11 +29,12 @@ constexpr std::array<Command, 14> kCommands = {{
     {"doctor", "what this machine lacks for full function", set_up_doctor},
     {"inspect", "look at GPUs without daemon, also in a captured tree", set_up_inspect},
     {"kernel", "which kernel boots; pin, try once, hold, undo", set_up_kernel},
+    {"actions", "what was changed on this machine; confirm, take back, act by hand", set_up_actions},
     {"decode-metrics", "decode a gpu_metrics file", set_up_decode_metrics},
     {"classify-log", "what a saved kernel log says of GPUs", set_up_classify_log},
     {"canary", "measure what a GPU can do; list, compare and baseline the results", set_up_canary},
     {"replay", "feed recorded canary results through the statistics", set_up_replay},
-}};
+});
 
 void write(std::FILE* to, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), to);

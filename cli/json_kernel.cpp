@@ -204,10 +204,10 @@ Json json_safe_to_update(const SafeToUpdate& answer) {
           {"advisories", json_matches(answer.matches)}};
 }
 
-Json json_kernel_log(std::span<const grub::LedgerEntry> entries) {
+Json json_kernel_log(std::span<const LedgerEntry> entries) {
   Json out;
   out["changes"] = Json::array();
-  for (const grub::LedgerEntry& entry : entries) {
+  for (const LedgerEntry& entry : entries) {
     Json files = Json::array();
     for (const auto& [path, state] : entry.prior) files.push_back(path);
     out["changes"].push_back({{"id", entry.id},

@@ -61,7 +61,7 @@ grub::Kernel imagined(const std::string& release) {
 }  // namespace
 
 Result<void> look_at_kernels(KernelView& view, const std::string& root, const std::string& advisories) {
-  const auto tree = grub::Tree::open(root);
+  const auto tree = Tree::open(root);
   if (!tree) return tl::unexpected<Error>(tree.error());
   auto inventory = grub::take_inventory(*tree);
   if (!inventory) return tl::unexpected<Error>(inventory.error());

@@ -49,13 +49,13 @@ Json json_kernel_status(const KernelView& view);
 Json json_kernel_plan(const KernelView& view, const grub::Plan& plan, std::string_view operation);
 Json json_kernel_advisories(const KernelView& view);
 Json json_safe_to_update(const SafeToUpdate& answer);
-Json json_kernel_log(std::span<const grub::LedgerEntry> entries);
+Json json_kernel_log(std::span<const LedgerEntry> entries);
 
 Page render_kernel_list(const KernelView& view, const Terminal& terminal);
 Page render_kernel_status(const KernelView& view, const Terminal& terminal);
 Page render_kernel_plan(const grub::Plan& plan, const Terminal& terminal);
 Page render_kernel_advisories(const KernelView& view, const Terminal& terminal);
 Page render_safe_to_update(const SafeToUpdate& answer, const Terminal& terminal);
-Page render_kernel_log(std::span<const grub::LedgerEntry> entries, const Terminal& terminal);
+Page render_kernel_log(std::span<const LedgerEntry> entries, const Terminal& terminal);
 
 }  // namespace gpuhealth::cli

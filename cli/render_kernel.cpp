@@ -172,10 +172,10 @@ Page render_safe_to_update(const SafeToUpdate& answer, const Terminal& terminal)
   return page;
 }
 
-Page render_kernel_log(std::span<const grub::LedgerEntry> entries, const Terminal& terminal) {
+Page render_kernel_log(std::span<const LedgerEntry> entries, const Terminal& terminal) {
   Page page;
   std::vector<Line> rows;
-  for (const grub::LedgerEntry& entry : entries)
+  for (const LedgerEntry& entry : entries)
     rows.push_back({{entry.started},
                     {entry.action},
                     {entry.target},

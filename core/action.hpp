@@ -12,6 +12,9 @@
 
 namespace gpuhealth {
 
+// Google Mock has a macro of this name.
+#pragma push_macro("ACTION")
+#undef ACTION
 enum class ActionKind : std::uint8_t {
 #define ACTION(id, name, risk, does, undo) id,
 #define ACTION_PARAM(action, name, kind, required, standard, meaning)
@@ -20,6 +23,7 @@ enum class ActionKind : std::uint8_t {
 #undef ACTION_PARAM
   Count,
 };
+#pragma pop_macro("ACTION")
 
 // None changes nothing on the machine; Reversible has a prior value that comes back; Interrupts ends people's work;
 // Unknown is the risk of somebody else's program.

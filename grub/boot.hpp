@@ -13,7 +13,7 @@
 #include "grub/interpreter.hpp"
 #include "grub/menu.hpp"
 #include "grub/settings.hpp"
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

@@ -22,6 +22,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, 7> kOperations = {"pin",     "unpin",    "trial",  "bless",
                                                          "hold-on", "hold-off", "protect"};
 
+constexpr std::string_view kLedgerOwner = "kernel";
+
 std::string text_in(const Json& json, const char* key) {
   return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
 }
@@ -407,7 +409,9 @@ Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& s
   std::vector<std::string> out;
   const auto open_ones = [&] {
     std::vector<LedgerEntry> entries = read_ledger(tree);
-    std::erase_if(entries, [](const LedgerEntry& e) { return e.state != "intended" && e.state != "failed-to-undo"; });
+    std::erase_if(entries, [](const LedgerEntry& e) {
+      return e.owner != kLedgerOwner || (e.state != "intended" && e.state != "failed-to-undo");
+    });
     return entries;
   };
   if (open_ones().empty()) return out;
@@ -458,8 +462,13 @@ Result<Outcome> perform(const Tree& tree, const Request& request, const Surround
   Doing doing(tree, *inventory, *work, surroundings);
   const auto prior = doing.prior();
   if (!prior) return tl::unexpected<Error>(prior.error());
-  auto entry = ledger->begin("kernel-" + std::string(to_string(request.operation)), request.release, *prior,
-                             surroundings.now, surroundings.boot_id);
+  LedgerEntry intended;
+  intended.owner = kLedgerOwner;
+  intended.action = "kernel-" + std::string(to_string(request.operation));
+  intended.target = request.release;
+  intended.boot_id = surroundings.boot_id;
+  intended.prior = *prior;
+  auto entry = ledger->begin(std::move(intended), surroundings.now);
   if (!entry) return tl::unexpected<Error>(entry.error());
   auto done = doing.run(*prior);
   if (done) done = ledger->close(*entry, "done");

@@ -13,9 +13,9 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "grub/kernels.hpp"
-#include "grub/ledger.hpp"
+#include "store/ledger.hpp"
 #include "grub/selector.hpp"
-#include "grub/system.hpp"
+#include "core/system.hpp"
 
 namespace gpuhealth::grub {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 #include "grub/version.hpp"
 
 namespace gpuhealth::grub {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/clock.hpp"
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "grub/kernels.hpp"
-#include "grub/ledger.hpp"
+#include "store/ledger.hpp"
 
 namespace gpuhealth::grub {
 

@@ -11,7 +11,7 @@
 #include "grub/bls.hpp"
 #include "grub/interpreter.hpp"
 #include "grub/menu.hpp"
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

@@ -90,6 +90,7 @@ std::string config_bytes(const PciFunction& f) {
   put(0x66, 2U | static_cast<unsigned>(f.port) << 4, 2);
   put(0x70, speed_code(f.link_max.speed_gts) | f.link_max.width << 4, 4);
   put(0x76, speed_code(f.link.speed_gts) | f.link.width << 4, 2);
+  put(0x94, speed_code(f.link_max.speed_gts), 2);  // LNKCTL2: the target speed, as firmware leaves it
   return bytes;
 }
 

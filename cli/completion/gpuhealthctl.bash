@@ -11,6 +11,11 @@ _gpuhealthctl_devices() {
   gpuhealthctl devices --json 2>/dev/null | sed -n 's/^ *"pci": "\([0-9a-f:.]*\)".*/\1/p'
 }
 
+_gpuhealthctl_actions() {
+  printf '%s\n' notify collect-evidence run-hook drain slurm-drain power-cap pcie-speed performance-level power-profile \
+    clock-cap gpu-reset pci-rescan kernel-pin kernel-trial kernel-hold reboot
+}
+
 _gpuhealthctl_conditions() {
   gpuhealthctl conditions --json 2>/dev/null | sed -n 's/^      "id": "\([^"]*\)".*/\1/p'
 }
@@ -26,7 +31,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log canary replay'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel actions decode-metrics classify-log canary replay'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -65,6 +70,10 @@ _gpuhealthctl() {
     inspect) own='--sysroot' ;;
     classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
     kernel) own='list status advisories safe-to-update plan pin unpin trial bless hold protect log --root --advisories --expires' ;;
+    actions)
+      own='list show confirm revert run resume --root --open --device --dry-run --confirm'
+      [[ $prev == run ]] && own=$(_gpuhealthctl_actions)
+      ;;
     canary)
       own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
         --file --metric --why --yes'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel decode-metrics classify-log canary replay
+set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel actions decode-metrics classify-log canary replay
 complete -c gpuhealthctl -f
 complete -c gpuhealthctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c gpuhealthctl -l json -d 'print JSON'
@@ -23,6 +23,12 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l advisories -x -a '(__fish_complete_directories)' -d 'folder of advisories'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l expires -x -d 'last day of the pin'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -a 'list show confirm revert run resume'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l root -x -a '(__fish_complete_directories)' -d 'folder with sys, etc and var'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l open -d 'only what is in force or undecided'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l device -x -d 'one GPU'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l dry-run -d 'write nothing'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l confirm -d 'do not take it back by itself'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'

@@ -98,7 +98,7 @@ TEST_F(KernelCommand, EveryKeyIsInTheManual) {
   std::stringstream text;
   text << file.rdbuf();
   grub::Plan plan;
-  grub::LedgerEntry entry;
+  LedgerEntry entry;
   entry.prior["/boot/grub/grub.cfg"] = {};
   std::set<std::string> keys;
   for (const Json& json : {json_kernel_list(view), json_kernel_status(view), json_kernel_advisories(view),

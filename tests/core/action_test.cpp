@@ -30,7 +30,7 @@ TEST(Actions, ParametersBelongToTheirAction) {
   ASSERT_EQ(params.size(), 2U);
   EXPECT_EQ(params[0].name, "with_jobs");
   EXPECT_EQ(params[1].name, "with_display");
-  EXPECT_TRUE(params_of(ActionKind::PciRescan).empty());
+  EXPECT_TRUE(params_of(ActionKind::KernelHold).empty());
 }
 
 TEST(Actions, WhatCannotBeUndoneInterrupts) {

@@ -5,14 +5,15 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
-namespace gpuhealth::grub {
+namespace gpuhealth {
 
 class System {
  public:
@@ -27,6 +28,13 @@ class System {
   virtual Result<void> rename(const Tree& tree, const std::string& from, const std::string& to);
   virtual Result<void> remove(const Tree& tree, const std::string& path);                    // absent: no error
   virtual Result<void> make_folder(const Tree& tree, const std::string& path, mode_t mode);  // there: no error
+
+  // Files that act when they are written or read, as those of /sys do: one system call each, never a second one for a
+  // rest.
+  virtual Result<void> write_value(const Tree& tree, const std::string& path, std::string_view value);
+  virtual Result<void> write_at(const Tree& tree, const std::string& path, std::uint64_t offset,
+                                std::string_view bytes);
+  virtual Result<std::string> read_that_acts(const Tree& tree, const std::string& path);
 };
 
-}  // namespace gpuhealth::grub
+}  // namespace gpuhealth

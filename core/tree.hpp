@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/fd.hpp"
 
-namespace gpuhealth::grub {
+namespace gpuhealth {
 
 class Tree {
  public:
@@ -42,4 +42,4 @@ class Tree {
   Fd fd_;
 };
 
-}  // namespace gpuhealth::grub
+}  // namespace gpuhealth

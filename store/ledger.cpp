@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "grub/ledger.hpp"
+#include "store/ledger.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,9 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "grub/grubenv.hpp"
-
-namespace gpuhealth::grub {
+namespace gpuhealth {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -45,48 +43,132 @@ std::optional<std::string> from_hex(std::string_view text) {
   return out;
 }
 
-std::string utc(WallTime time) {
-  const std::time_t seconds = to_microseconds(time) / 1'000'000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char buffer[32];
-  (void)std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return buffer;
+Json steps_json(const std::vector<LedgerStep>& list) {
+  Json steps = Json::array();
+  for (const LedgerStep& step : list)
+    steps.push_back({{"kind", step.kind},
+                     {"path", step.path},
+                     {"offset", step.offset},
+                     {"mask", step.mask},
+                     {"hex", to_hex(step.value)}});
+  return steps;
 }
 
+// Every text of an entry, under its name in the file.
+template <class Entry, class Each>
+void for_each_text(Entry& entry, Each each) {
+  each("id", entry.id);
+  each("action", entry.action);
+  each("target", entry.target);
+  each("state", entry.state);
+  each("started", entry.started);
+  each("boot_id", entry.boot_id);
+  each("note", entry.note);
+  each("owner", entry.owner);
+  each("device", entry.device);
+  each("policy", entry.policy);
+  each("rule", entry.rule);
+  each("condition", entry.condition);
+  each("reason", entry.reason);
+  each("before", entry.before);
+  each("wanted", entry.wanted);
+  each("after", entry.after);
+  each("confirm_by", entry.confirm_by);
+}
+constexpr std::size_t kTextsOfFormat1 = 7;  // the first ones; no entry is without them
+
 Json to_json(const LedgerEntry& entry) {
-  Json prior = Json::object();
+  Json out = {{"format", kLedgerFormat}};
+  for_each_text(entry, [&](const char* key, const std::string& text) { out[key] = text; });
+  out["prior"] = Json::object();
   for (const auto& [path, state] : entry.prior) {
-    prior[path] = state.exists ? Json{{"mode", state.mode}, {"hex", to_hex(state.bytes)}} : Json(nullptr);
+    out["prior"][path] = state.exists ? Json{{"mode", state.mode}, {"hex", to_hex(state.bytes)}} : Json(nullptr);
   }
-  return {{"id", entry.id},           {"action", entry.action},   {"target", entry.target}, {"state", entry.state},
-          {"started", entry.started}, {"boot_id", entry.boot_id}, {"note", entry.note},     {"prior", prior}};
+  if (entry.owner != "actions") return out;
+  out["params"] = Json(entry.params);
+  out["steps"] = steps_json(entry.steps);
+  out["back"] = steps_json(entry.back);
+  out["facts"] = Json(entry.facts);
+  out["lasting"] = entry.lasting;
+  out["times"] = Json(entry.times);
+  out["warnings"] = Json(entry.warnings);
+  return out;
+}
+
+bool read_files(const Json& json, LedgerEntry& out) {
+  if (!json.is_object()) return false;
+  for (const auto& [path, value] : json.items()) {
+    FileState state;
+    if (value.is_object() && value.contains("hex") && value["hex"].is_string() && value.contains("mode") &&
+        value["mode"].is_number_unsigned()) {
+      auto bytes = from_hex(value["hex"].get<std::string>());
+      if (!bytes) return false;
+      state = {true, std::move(*bytes), value["mode"].get<mode_t>()};
+    } else if (!value.is_null()) {
+      return false;
+    }
+    out.prior[path] = std::move(state);
+  }
+  return true;
+}
+
+bool read_map(const Json& json, const char* key, std::map<std::string, std::string>& out) {
+  if (!json.contains(key)) return true;
+  if (!json[key].is_object()) return false;
+  for (const auto& [name, value] : json[key].items()) {
+    if (!value.is_string()) return false;
+    out[name] = value.get<std::string>();
+  }
+  return true;
+}
+
+bool read_steps(const Json& json, std::vector<LedgerStep>& out) {
+  if (!json.is_array()) return false;
+  for (const Json& item : json) {
+    if (!item.is_object()) return false;
+    for (const char* key : {"kind", "path", "hex"})
+      if (!item.contains(key) || !item[key].is_string()) return false;
+    for (const char* key : {"offset", "mask"})
+      if (!item.contains(key) || !item[key].is_number_unsigned()) return false;
+    const auto value = from_hex(item["hex"].get<std::string>());
+    if (!value) return false;
+    out.push_back({item["kind"].get<std::string>(), item["path"].get<std::string>(), item["offset"].get<unsigned>(),
+                   item["mask"].get<unsigned>(), *value});
+  }
+  return true;
 }
 
 std::optional<LedgerEntry> from_json(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   LedgerEntry out;
-  for (auto [key, field] :
-       {std::pair{"id", &out.id}, std::pair{"action", &out.action}, std::pair{"target", &out.target},
-        std::pair{"state", &out.state}, std::pair{"started", &out.started}, std::pair{"boot_id", &out.boot_id},
-        std::pair{"note", &out.note}}) {
-    if (!json.contains(key) || !json[key].is_string()) return std::nullopt;
-    *field = json[key].get<std::string>();
+  out.format = 1;
+  if (json.contains("format")) {
+    if (!json["format"].is_number_integer()) return std::nullopt;
+    out.format = json["format"].get<int>();
+    if (out.format < 1 || out.format > kLedgerFormat) return std::nullopt;
   }
-  if (!json.contains("prior") || !json["prior"].is_object()) return std::nullopt;
-  for (const auto& [path, value] : json["prior"].items()) {
-    FileState state;
-    if (value.is_object() && value.contains("hex") && value["hex"].is_string() && value.contains("mode") &&
-        value["mode"].is_number_unsigned()) {
-      auto bytes = from_hex(value["hex"].get<std::string>());
-      if (!bytes) return std::nullopt;
-      state = {true, std::move(*bytes), value["mode"].get<mode_t>()};
-    } else if (!value.is_null()) {
-      return std::nullopt;
+  bool whole = true;
+  std::size_t number = 0;
+  for_each_text(out, [&](const char* key, std::string& field) {
+    const bool needed = number++ < kTextsOfFormat1;
+    if (json.contains(key) && json[key].is_string()) {
+      field = json[key].get<std::string>();
+    } else if (needed || json.contains(key)) {
+      whole = false;
     }
-    out.prior[path] = std::move(state);
-  }
+  });
+  if (!whole || !json.contains("prior") || !read_files(json["prior"], out)) return std::nullopt;
+  if (out.owner.empty()) out.owner = "kernel";
+  if (json.contains("steps") && !read_steps(json["steps"], out.steps)) return std::nullopt;
+  if (json.contains("back") && !read_steps(json["back"], out.back)) return std::nullopt;
+  if (!read_map(json, "params", out.params) || !read_map(json, "facts", out.facts) ||
+      !read_map(json, "times", out.times))
+    return std::nullopt;
+  out.lasting = json.contains("lasting") && json["lasting"] == Json(true);
+  if (json.contains("warnings") && json["warnings"].is_array())
+    for (const Json& item : json["warnings"])
+      if (item.is_string()) out.warnings.push_back(item.get<std::string>());
   return out;
 }
 
@@ -98,23 +180,40 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 
-Result<void> make_folders(const Tree& tree, System& system) {
-  std::string path;
-  for (const std::string_view part : {"/var", "/lib", "/gpuhealthd", "/ledger"}) {
-    path += part;
-    if (tree.is_folder(path)) continue;
-    if (auto made = system.make_folder(tree, path, part == "/gpuhealthd" || part == "/ledger" ? 0750 : 0755); !made)
-      return made;
-  }
-  return {};
-}
-
 // grubenv keeps its place on the disk: GRUB has its block's number, not its name.
+constexpr std::size_t kGrubEnvSize = 1024;
 bool in_place(const std::string& path, const FileState& state) {
   return path.ends_with("/grubenv") && state.exists && state.bytes.size() == kGrubEnvSize;
 }
 
 }  // namespace
+
+std::string utc_text(WallTime time) {
+  const std::time_t seconds = to_microseconds(time) / 1'000'000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char buffer[32];
+  (void)std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return buffer;
+}
+
+std::optional<WallTime> utc_from(const std::string& text) {
+  std::tm parts{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return wall_from_microseconds(static_cast<std::int64_t>(timegm(&parts)) * 1'000'000);
+}
+
+Result<void> make_state_folder(const Tree& tree, System& system, std::string_view name) {
+  std::string path;
+  for (const std::string& part :
+       {std::string("/var"), std::string("/lib"), std::string("/gpuhealthd"), "/" + std::string(name)}) {
+    path += part;
+    if (tree.is_folder(path)) continue;
+    if (auto made = system.make_folder(tree, path, path.size() > 8 ? 0750 : 0755); !made) return made;
+  }
+  return {};
+}
 
 Result<FileState> file_state(const Tree& tree, const std::string& path) {
   FileState state;
@@ -181,7 +280,7 @@ Result<void> undo(const Tree& tree, System& system, const LedgerEntry& entry) {
 }
 
 Result<Ledger> Ledger::open(const Tree& tree, System& system) {
-  if (auto made = make_folders(tree, system); !made) {
+  if (auto made = make_state_folder(tree, system, "ledger"); !made) {
     Error error = made.error();
     error.text = "no change without a ledger: " + error.text;
     return tl::unexpected<Error>(std::move(error));
@@ -193,36 +292,31 @@ Result<Ledger> Ledger::open(const Tree& tree, System& system) {
   return Ledger(tree, system, std::move(*lock));
 }
 
-Result<void> Ledger::write(const LedgerEntry& entry) {
+Result<void> Ledger::save(const LedgerEntry& entry) {
   return put_file(*tree_, *system_, path_of(entry),
                   {true, to_json(entry).dump(1, ' ', true, Json::error_handler_t::replace) + "\n", 0640});
 }
 
-Result<LedgerEntry> Ledger::begin(std::string action, std::string target, std::map<std::string, FileState> prior,
-                                  WallTime now, std::string boot_id) {
+Result<LedgerEntry> Ledger::begin(LedgerEntry entry, WallTime now) {
   int number = 0;
   for (const std::string& name : tree_->list(kLedgerFolder)) {
     int found = 0;
     if (std::sscanf(name.c_str(), "%d-", &found) == 1) number = std::max(number, found);
   }
-  LedgerEntry entry;
   char digits[16];
   (void)std::snprintf(digits, sizeof digits, "%06d", number + 1);
-  entry.id = std::string(digits) + "-" + action;
-  entry.action = std::move(action);
-  entry.target = std::move(target);
+  entry.format = kLedgerFormat;
+  entry.id = std::string(digits) + "-" + entry.action;
   entry.state = "intended";
-  entry.started = utc(now);
-  entry.boot_id = std::move(boot_id);
-  entry.prior = std::move(prior);
-  if (auto written = write(entry); !written) return tl::unexpected<Error>(written.error());
+  entry.started = utc_text(now);
+  if (auto written = save(entry); !written) return tl::unexpected<Error>(written.error());
   return entry;
 }
 
 Result<void> Ledger::close(LedgerEntry& entry, std::string state, std::string note) {
   entry.state = std::move(state);
   entry.note = std::move(note);
-  return write(entry);
+  return save(entry);
 }
 
 std::vector<LedgerEntry> read_ledger(const Tree& tree, std::vector<std::string>* notes) {
@@ -240,4 +334,4 @@ std::vector<LedgerEntry> read_ledger(const Tree& tree, std::vector<std::string>*
   return out;
 }
 
-}  // namespace gpuhealth::grub
+}  // namespace gpuhealth

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace gpuhealth::grub {
+namespace gpuhealth {
 
 Result<Tree> Tree::open(const std::string& root) {
   const std::string wanted = root.empty() ? "/" : root;
@@ -112,4 +112,4 @@ std::optional<std::string> Tree::resolve(std::string_view path) const {
   return buffer.substr(root_.size());
 }
 
-}  // namespace gpuhealth::grub
+}  // namespace gpuhealth

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "grub/system.hpp"
+#include "core/system.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 
-namespace gpuhealth::grub {
+namespace gpuhealth {
 namespace {
 
 struct Place {
@@ -100,4 +101,32 @@ Result<void> System::make_folder(const Tree& tree, const std::string& path, mode
   return {};
 }
 
-}  // namespace gpuhealth::grub
+Result<void> System::write_value(const Tree& tree, const std::string& path, std::string_view value) {
+  // sysfs ignores O_TRUNC; in a tree that was copied it takes the old value's tail away.
+  const auto fd = tree.open_file(path, O_WRONLY | O_TRUNC);
+  if (!fd) return tl::unexpected<Error>(fd.error());
+  const ssize_t n = ::write(fd->get(), value.data(), value.size());
+  if (n < 0) return fail_errno("cannot write " + path, errno);
+  if (static_cast<std::size_t>(n) != value.size()) return fail_errno("only a part was written to " + path, EIO);
+  return {};
+}
+
+Result<void> System::write_at(const Tree& tree, const std::string& path, std::uint64_t offset, std::string_view bytes) {
+  const auto fd = tree.open_file(path, O_WRONLY);
+  if (!fd) return tl::unexpected<Error>(fd.error());
+  const ssize_t n = ::pwrite(fd->get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (n < 0) return fail_errno("cannot write " + path, errno);
+  if (static_cast<std::size_t>(n) != bytes.size()) return fail_errno("only a part was written to " + path, EIO);
+  return {};
+}
+
+Result<std::string> System::read_that_acts(const Tree& tree, const std::string& path) {
+  const auto fd = tree.open_file(path, O_RDONLY);
+  if (!fd) return tl::unexpected<Error>(fd.error());
+  std::array<char, 256> buffer{};
+  const ssize_t n = ::read(fd->get(), buffer.data(), buffer.size());
+  if (n < 0) return fail_errno("cannot read " + path, errno);
+  return std::string(buffer.data(), static_cast<std::size_t>(n));
+}
+
+}  // namespace gpuhealth

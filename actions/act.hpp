@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two halves of gpuhealth-act. Both print one JSON object and return the exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace gpuhealth::actions {
+
+using Json = nlohmann::ordered_json;
+
+int act_kernel(const std::vector<std::string>& arguments);
+int act_device(const std::vector<std::string>& arguments);
+
+void print(const Json& json);
+int complain(const Error& error);
+int usage();
+
+}  // namespace gpuhealth::actions
