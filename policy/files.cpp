@@ -3,9 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,14 +17,6 @@ namespace {
 std::string relative(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
   return path.empty() ? "." : std::string(path);
-}
-
-// The kernel walks within the root: a link that leads out of it leads to its top.
-int open_within(int root, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<__u64>(flags | O_CLOEXEC);
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, root, relative(path).c_str(), &how, sizeof how));
 }
 
 Result<std::string> read_all(int fd, const std::string& shown, std::size_t most) {
@@ -67,24 +57,20 @@ Result<void> sync_folder(int folder) {
 }  // namespace
 
 Result<Root> Root::open(const std::string& path) {
-  Root out;
-  out.path_ = path.empty() ? "/" : path;
-  out.fd_.reset(::open(out.path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!out.fd_) return fail_errno("cannot open " + out.path_, errno);
-  return out;
+  auto tree = grub::Tree::open(path.empty() ? "/" : path);
+  if (!tree) return tl::unexpected<Error>(tree.error());
+  return Root(std::move(*tree));
 }
 
 std::string Root::shown(std::string_view path) const {
-  std::string out = path_;
+  std::string out = tree_.root();
   while (out.size() > 1 && out.ends_with('/')) out.pop_back();
   if (out == "/") out.clear();
   return out + (path.starts_with('/') ? "" : "/") + std::string(path);
 }
 
 Result<Fd> Root::open_at(const std::string& path, int flags) const {
-  Fd fd(open_within(fd_.get(), path, flags));
-  if (!fd) return fail_errno("cannot open " + shown(path), errno);
-  return fd;
+  return tree_.open_file("/" + relative(path), flags | O_CLOEXEC);
 }
 
 Result<std::string> Root::read(const std::string& path, std::size_t most) const {

@@ -11,13 +11,14 @@
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
+#include "grub/tree.hpp"
 
 namespace gpuhealth::policy {
 
 class Root {
  public:
   static Result<Root> open(const std::string& path);
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return tree_.root(); }
   // As people see it: root and path as one.
   [[nodiscard]] std::string shown(std::string_view path) const;
 
@@ -32,8 +33,8 @@ class Root {
 
  private:
   [[nodiscard]] Result<Fd> open_at(const std::string& path, int flags) const;
-  std::string path_;
-  Fd fd_;
+  explicit Root(grub::Tree tree) : tree_(std::move(tree)) {}
+  grub::Tree tree_;
 };
 
 // In an open folder.
