@@ -18,7 +18,7 @@
 namespace gpuhealth::cli {
 namespace {
 
-constexpr std::array<Command, 14> kCommands = {{
+constexpr std::array<Command, 15> kCommands = {{
     {"status", "what is wrong, what to do, and one line a GPU", set_up_status},
     {"devices", "all that is known of each GPU", set_up_devices},
     {"watch", "status, refreshed until q is pressed; one line a change when piped", set_up_watch},
@@ -29,6 +29,7 @@ constexpr std::array<Command, 14> kCommands = {{
     {"doctor", "what this machine lacks for full function", set_up_doctor},
     {"inspect", "look at GPUs without daemon, also in a captured tree", set_up_inspect},
     {"kernel", "which kernel boots; pin, try once, hold, undo", set_up_kernel},
+    {"policy", "what is done about what: check, test, show, sign and install policies", set_up_policy},
     {"decode-metrics", "decode a gpu_metrics file", set_up_decode_metrics},
     {"classify-log", "what a saved kernel log says of GPUs", set_up_classify_log},
     {"canary", "measure what a GPU can do; list, compare and baseline the results", set_up_canary},

@@ -113,6 +113,16 @@ Result<std::string> Root::read_link(const std::string& path) const {
   return std::string(target.data(), static_cast<std::size_t>(n));
 }
 
+Result<void> Root::writable_by_owner_only(const std::string& path) const {
+  const auto fd = open_at(path, O_PATH);
+  struct stat info{};
+  if (!fd) return tl::unexpected<Error>(fd.error());
+  if (::fstat(fd->get(), &info) != 0) return fail_errno(shown(path), errno);
+  if ((info.st_mode & 022U) != 0 || (info.st_uid != 0 && info.st_uid != ::geteuid()))
+    return fail(ErrorCode::NotPermitted, "can be changed by others than root");
+  return {};
+}
+
 Result<Fd> Root::folder(const std::string& path, bool make) const {
   auto found = open_at(path, O_PATH | O_DIRECTORY);
   if (found || !make || found.error().sys_errno != ENOENT) return found;

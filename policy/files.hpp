@@ -27,6 +27,8 @@ class Root {
   // Names in a folder, sorted; of an absent one none.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path, std::size_t most) const;
   [[nodiscard]] bool is_masking_link(const std::string& path) const;
+  // Nobody but the owner, root or us, may change it.
+  [[nodiscard]] Result<void> writable_by_owner_only(const std::string& path) const;
   [[nodiscard]] Result<std::string> read_link(const std::string& path) const;
   // O_PATH of a folder; makes it (0755) and those above it where they are absent.
   [[nodiscard]] Result<Fd> folder(const std::string& path, bool make) const;

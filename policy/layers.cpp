@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "policy/files.hpp"
 
 namespace gpuhealth::policy {
@@ -28,7 +30,8 @@ bool is_policy_name(std::string_view name) {
 }
 
 // Takes one file that counts into `out`.
-void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts* facts, WallTime now, Loaded& out) {
+void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts* facts, WallTime now, std::optional<WallTime> last_day,
+          Loaded& out) {
   if (!text) {
     file.state = PolicyFile::State::Broken;
     file.mistakes.push_back({{}, text.error().text, "", ""});
@@ -47,9 +50,17 @@ void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts*
     file.mistakes.push_back({{}, "its policy is called " + yaml::shown(file.policy) + " as that of " + other.file + " is", file.policy, "names must differ"});
     return;
   }
+  if (last_day) parsed.policy->expires = std::min(parsed.policy->expires.value_or(*last_day), *last_day);
   if (facts != nullptr && parsed.policy->expires && now >= *parsed.policy->expires) file.state = PolicyFile::State::Expired;
   if (facts != nullptr && !machine_matches(parsed.policy->targets, *facts)) file.state = PolicyFile::State::Elsewhere;
   out.set.policies.push_back(std::move(*parsed.policy));
+}
+
+// A bundle ends as a whole, whatever its policies say.
+std::optional<WallTime> bundle_expiry(const Root& root, const std::string& folder) {
+  const auto json = nlohmann::json::parse(root.read(folder + "/bundle.json", 65536).value_or(""), nullptr, false);
+  if (!json.is_object() || !json.contains("expires") || !json["expires"].is_string()) return std::nullopt;
+  return parse_last_day(json["expires"].get<std::string>());
 }
 
 void finish(Loaded& out) {
@@ -102,13 +113,16 @@ std::string Loaded::problem() const {
   return out;
 }
 
-Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& facts, WallTime now) {
+Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& facts, WallTime now, const std::string& fleet) {
   const auto root = Root::open(root_path);
   if (!root) return tl::unexpected<Error>(root.error());
+  const auto path_of = [&](const Layer& layer) {
+    return layer.name == "fleet" && !fleet.empty() ? fleet : std::string(layer.path);
+  };
   std::map<std::string, std::vector<const Layer*>> names;  // each from the highest layer down
   Loaded out;
   for (auto layer = kLayers.rbegin(); layer != kLayers.rend(); ++layer) {
-    const auto listed = root->list(std::string(layer->path), kMostPolicyFiles);
+    const auto listed = root->list(path_of(*layer), kMostPolicyFiles);
     if (!listed) {
       PolicyFile file{"", root->shown(layer->path), std::string(layer->name), PolicyFile::State::Broken, "", "", {}};
       file.mistakes.push_back({{}, listed.error().text, "", ""});
@@ -121,7 +135,7 @@ Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& fac
   for (const auto& [name, layers] : names) {
     std::string top;
     for (const Layer* layer : layers) {
-      const std::string path = std::string(layer->path) + "/" + name;
+      const std::string path = path_of(*layer) + "/" + name;
       PolicyFile file{name, root->shown(path), std::string(layer->name), PolicyFile::State::InForce, "", "", {}};
       if (!top.empty()) {
         file.state = PolicyFile::State::Hidden;
@@ -132,7 +146,8 @@ Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& fac
         if (text && text->empty()) {
           file.state = PolicyFile::State::Masked;
         } else {
-          take(file, text, &facts, now, out);
+          const auto last_day = layer->name == "fleet" ? bundle_expiry(*root, path_of(*layer)) : std::nullopt;
+          take(file, text, &facts, now, last_day, out);
         }
       }
       out.files.push_back(std::move(file));
@@ -161,7 +176,7 @@ Result<Loaded> load_named(const std::vector<std::string>& paths) {
   }
   for (const auto& path : files) {
     PolicyFile file{fs::path(path).filename().string(), path, "", PolicyFile::State::InForce, "", "", {}};
-    take(file, read_named_file(path, kMostPolicyBytes, true), nullptr, {}, out);
+    take(file, read_named_file(path, kMostPolicyBytes, true), nullptr, {}, std::nullopt, out);
     out.files.push_back(std::move(file));
   }
   finish(out);

@@ -44,7 +44,8 @@ struct Loaded {
   [[nodiscard]] bool sound() const;
   [[nodiscard]] std::string problem() const;  // every mistake, one a line: "FILE:LINE:COLUMN: …"
 };
-Result<Loaded> load_layers(const std::string& root, const MachineFacts& facts, WallTime now);
+// `fleet`: the folder to take for that of the installed bundle.
+Result<Loaded> load_layers(const std::string& root, const MachineFacts& facts, WallTime now, const std::string& fleet = "");
 
 // Files and folders that a person names (a folder: its *.yaml by name).
 Result<Loaded> load_named(const std::vector<std::string>& paths);
