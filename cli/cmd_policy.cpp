@@ -33,7 +33,9 @@ ExitCode test(const Context& context, const PolicyOptions& options) {
   if (!files) return complain(context, files.error());
   std::vector<policy::TestResult> results;
   for (const auto& file : *files) results.push_back(policy::run_test(file));
-  show(context, [&] { return render_tests(results, options.decisions, context.terminal); }, [&] { return json_tests(results); });
+  show(
+      context, [&] { return render_tests(results, options.decisions, context.terminal); },
+      [&] { return json_tests(results); });
   ExitCode code = ExitCode::Ok;
   for (const auto& r : results) {
     if (!r.mistakes.empty() || !r.policy_mistakes.empty()) return ExitCode::InvalidInput;
@@ -57,7 +59,9 @@ ExitCode show_policies(const Context& context, const PolicyOptions& options) {
   if (!loaded) return complain(context, loaded.error());
   shown.loaded = std::move(*loaded);
   shown.loaded.notes.insert(shown.loaded.notes.begin(), notes.begin(), notes.end());
-  show(context, [&] { return render_policies(shown, options.effective, context.terminal); }, [&] { return json_policies(shown); });
+  show(
+      context, [&] { return render_policies(shown, options.effective, context.terminal); },
+      [&] { return json_policies(shown); });
   return shown.loaded.sound() ? ExitCode::Ok : ExitCode::InvalidInput;
 }
 
@@ -94,8 +98,11 @@ ExitCode bundle(const Context& context, const PolicyOptions& options) {
   if (!options.key.empty()) {
     const auto text = policy::read_named_file(options.key, 4096, true);
     const auto key = text ? policy::parse_secret_key(*text) : tl::unexpected<Error>(text.error());
-    if (!key) return complain(context, {key.error().code, text ? options.key + ": " + key.error().text : key.error().text, key.error().sys_errno});
-    const auto comment = "gpuhealth policies " + header.name + " serial " + std::to_string(header.serial) + " made " + header.created;
+    if (!key)
+      return complain(context, {key.error().code, text ? options.key + ": " + key.error().text : key.error().text,
+                                key.error().sys_errno});
+    const auto comment =
+        "gpuhealth policies " + header.name + " serial " + std::to_string(header.serial) + " made " + header.created;
     const auto signature = policy::sign(bytes, *key, comment);
     if (!signature) return complain(context, signature.error());
     bytes.insert(0, *signature);
@@ -106,8 +113,9 @@ ExitCode bundle(const Context& context, const PolicyOptions& options) {
       context,
       [&] {
         Page page;
-        page.line({{options.output + ": " + header.name + ", serial " + std::to_string(header.serial) + ", " + std::to_string(collected->files.size()) + " files, " +
-                    (options.key.empty() ? "not signed" : "signed")}});
+        page.line(
+            {{options.output + ": " + header.name + ", serial " + std::to_string(header.serial) + ", " +
+              std::to_string(collected->files.size()) + " files, " + (options.key.empty() ? "not signed" : "signed")}});
         return page;
       },
       [&] {
@@ -151,7 +159,8 @@ ExitCode installed(const Context& context, const policy::Accepted<policy::Instal
 ExitCode install(const Context& context, const PolicyOptions& options) {
   if (options.is_unsigned && ::geteuid() != 0)
     return complain(context, {ErrorCode::NotPermitted, "only root may install a bundle that is not signed"});
-  return installed(context, policy::install_bundle(options.file, {options.root, options.is_unsigned, who()}, wall_now()));
+  return installed(context,
+                   policy::install_bundle(options.file, {options.root, options.is_unsigned, who()}, wall_now()));
 }
 
 ExitCode roll_back(const Context& context, const PolicyOptions& options) {
@@ -164,8 +173,10 @@ ExitCode make_keys(const Context& context, const PolicyOptions& options) {
   const std::string secret = options.output + ".key", pub = options.output + ".pub";
   std::error_code error;
   if (std::filesystem::exists(secret, error) || std::filesystem::exists(pub, error))
-    return complain(context, {ErrorCode::InvalidInput, secret + " or " + pub + " exists already; a key is not overwritten"});
-  for (const auto& [path, text, mode] : {std::tuple(secret, keys->secret_text, mode_t{0600}), {pub, keys->public_text, mode_t{0644}}})
+    return complain(context,
+                    {ErrorCode::InvalidInput, secret + " or " + pub + " exists already; a key is not overwritten"});
+  for (const auto& [path, text, mode] :
+       {std::tuple(secret, keys->secret_text, mode_t{0600}), {pub, keys->public_text, mode_t{0644}}})
     if (const auto done = write_output(path, text, mode); !done) return complain(context, done.error());
   show(
       context,
@@ -212,12 +223,18 @@ Action set_up_policy(CLI::App& app) {
   made->add_option("DIR", options->folder, "folder with *.yaml")->required();
   made->add_option("-o,--output", options->output, "the bundle")->type_name("FILE")->required();
   made->add_option("--name", options->header.name, "the fleet's name")->type_name("NAME")->required();
-  made->add_option("--serial", options->header.serial, "higher than that of the bundle before")->type_name("N")->required();
+  made->add_option("--serial", options->header.serial, "higher than that of the bundle before")
+      ->type_name("N")
+      ->required();
   made->add_option("--expires", options->header.expires, "last day (UTC)")->type_name("DAY");
-  made->add_option("--rollout", options->header.percent, "for so many percent of the machines")->type_name("PERCENT")->check(CLI::Range(0, 100));
-  made->add_option("--key", options->key, "secret key to sign with (policy keygen, or minisign -G -W)")->type_name("FILE");
-  for (CLI::App* sub : {add(app, options, "verify", "is this bundle signed by a trusted key, sound, and not expired", verify),
-                        add(app, options, "install", "put a bundle in force, when all is well with it", install)}) {
+  made->add_option("--rollout", options->header.percent, "for so many percent of the machines")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0, 100));
+  made->add_option("--key", options->key, "secret key to sign with (policy keygen, or minisign -G -W)")
+      ->type_name("FILE");
+  for (CLI::App* sub :
+       {add(app, options, "verify", "is this bundle signed by a trusted key, sound, and not expired", verify),
+        add(app, options, "install", "put a bundle in force, when all is well with it", install)}) {
     sub->add_option("FILE", options->file, "the bundle")->required();
     sub->add_flag("--unsigned", options->is_unsigned, "take one that is not signed (root only)");
     add_root(sub, options);

@@ -96,9 +96,16 @@ Result<std::vector<CheckedFile>> check_policies(const std::vector<std::string>& 
     if (!files) return tl::unexpected<Error>(files.error());
     for (const auto& file : *files) {
       CheckedFile checked = check_one(file);
-      const auto twin = std::ranges::find_if(out, [&](const CheckedFile& f) { return f.kind == "Policy" && checked.kind == "Policy" && !f.name.empty() && f.name == checked.name && f.file != checked.file; });
+      const auto twin = std::ranges::find_if(out, [&](const CheckedFile& f) {
+        return f.kind == "Policy" && checked.kind == "Policy" && !f.name.empty() && f.name == checked.name &&
+               f.file != checked.file;
+      });
       if (twin != out.end())
-        checked.mistakes.push_back({{}, "its policy is called " + yaml::shown(checked.name) + " as that of " + twin->file + " is", checked.name, "names must differ"});
+        checked.mistakes.push_back(
+            {{},
+             "its policy is called " + yaml::shown(checked.name) + " as that of " + twin->file + " is",
+             checked.name,
+             "names must differ"});
       out.push_back(std::move(checked));
     }
   }
@@ -127,8 +134,12 @@ Page render_check(const std::vector<CheckedFile>& files, const Terminal& /*termi
 Json json_check(const std::vector<CheckedFile>& files) {
   Json list = Json::array();
   for (const auto& f : files) {
-    list.push_back({{"file", f.file}, {"valid", f.mistakes.empty()}, {"kind", f.kind}, {"name", text_or_null(f.name)},
-                    {"rules", f.rules}, {"errors", json_mistakes(f.file, f.mistakes)}});
+    list.push_back({{"file", f.file},
+                    {"valid", f.mistakes.empty()},
+                    {"kind", f.kind},
+                    {"name", text_or_null(f.name)},
+                    {"rules", f.rules},
+                    {"errors", json_mistakes(f.file, f.mistakes)}});
   }
   return {{"valid", all_valid(files)}, {"files", list}};
 }
@@ -158,14 +169,17 @@ Page render_tests(const std::vector<policy::TestResult>& results, bool decisions
   std::size_t failed = 0;
   for (const auto& r : results) {
     failed += r.passed() ? 0 : 1;
-    page.line({{r.passed() ? "passed  " : "FAILED  ", r.passed() ? Tone::Good : Tone::Critical}, {r.file}, {r.name.empty() ? "" : "  " + r.name, Tone::Note}});
+    page.line({{r.passed() ? "passed  " : "FAILED  ", r.passed() ? Tone::Good : Tone::Critical},
+               {r.file},
+               {r.name.empty() ? "" : "  " + r.name, Tone::Note}});
     for (const auto& m : r.mistakes) page.line({{"  " + yaml::line_of(r.file, m)}});
     for (const auto& text : r.policy_mistakes) page.line({{"  " + text}});
     for (const auto& text : r.failures) page.line({{"  " + text}});
     if (!decisions) continue;
     for (const auto& d : r.decisions) page.line({{"  " + policy::line_of(d), tone_of(d.decision.outcome)}});
   }
-  page.line({{counted(results.size(), "test") + ", " + std::to_string(failed) + " failed.", failed == 0 ? Tone::Good : Tone::Critical}});
+  page.line({{counted(results.size(), "test") + ", " + std::to_string(failed) + " failed.",
+              failed == 0 ? Tone::Good : Tone::Critical}});
   return page;
 }
 
@@ -195,9 +209,18 @@ Json json_tests(const std::vector<policy::TestResult>& results) {
     }
     Json errors = json_mistakes(r.file, r.mistakes);
     for (const auto& text : r.policy_mistakes)
-      errors.push_back({{"file", r.file}, {"line", Json()}, {"column", Json()}, {"text", text}, {"found", Json()}, {"hint", Json()}});
-    tests.push_back({{"file", r.file}, {"name", text_or_null(r.name)}, {"passed", r.passed()}, {"errors", errors},
-                     {"failures", r.failures}, {"decisions", decisions}});
+      errors.push_back({{"file", r.file},
+                        {"line", Json()},
+                        {"column", Json()},
+                        {"text", text},
+                        {"found", Json()},
+                        {"hint", Json()}});
+    tests.push_back({{"file", r.file},
+                     {"name", text_or_null(r.name)},
+                     {"passed", r.passed()},
+                     {"errors", errors},
+                     {"failures", r.failures},
+                     {"decisions", decisions}});
   }
   return {{"passed", std::ranges::all_of(results, &policy::TestResult::passed)}, {"tests", tests}};
 }
@@ -213,7 +236,10 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
   if (!effective) {
     std::vector<Line> rows;
     for (const auto& f : shown.loaded.files) {
-      rows.push_back({{f.path}, {f.layer}, {std::string(to_string(f.state))}, {f.policy.empty() ? (f.by.empty() ? "" : "by " + f.by) : f.policy}});
+      rows.push_back({{f.path},
+                      {f.layer},
+                      {std::string(to_string(f.state))},
+                      {f.policy.empty() ? (f.by.empty() ? "" : "by " + f.by) : f.policy}});
     }
     if (rows.empty()) page.line({{"No policies."}});
     add_table(page, {{"FILE"}, {"LAYER"}, {"STATE"}, {"POLICY", Align::Left, true}}, rows, terminal);
@@ -224,7 +250,9 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
     const auto file = std::ranges::find(shown.loaded.files, p.file, &policy::PolicyFile::path);
     if (file == shown.loaded.files.end() || file->state != policy::PolicyFile::State::InForce) continue;
     for (const auto& rule : p.rules)
-      rows.push_back({{p.name + "/" + rule.name}, {std::string(policy::to_string(rule.mode.value_or(p.mode)))}, {p.file + ":" + std::to_string(rule.line)}});
+      rows.push_back({{p.name + "/" + rule.name},
+                      {std::string(policy::to_string(rule.mode.value_or(p.mode)))},
+                      {p.file + ":" + std::to_string(rule.line)}});
   }
   if (rows.empty()) page.line({{"No rule is in force."}});
   add_table(page, {{"RULE"}, {"MODE"}, {"FROM", Align::Left, true}}, rows, terminal);
@@ -234,8 +262,12 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
 Json json_policies(const ShownPolicies& shown) {
   Json files = Json::array(), rules = Json::array();
   for (const auto& f : shown.loaded.files) {
-    files.push_back({{"file", f.path}, {"layer", f.layer}, {"state", to_string(f.state)}, {"by", text_or_null(f.by)},
-                     {"policy", text_or_null(f.policy)}, {"errors", json_mistakes(f.path, f.mistakes)}});
+    files.push_back({{"file", f.path},
+                     {"layer", f.layer},
+                     {"state", to_string(f.state)},
+                     {"by", text_or_null(f.by)},
+                     {"policy", text_or_null(f.policy)},
+                     {"errors", json_mistakes(f.path, f.mistakes)}});
   }
   for (const auto& p : shown.loaded.set.policies) {
     const auto file = std::ranges::find(shown.loaded.files, p.file, &policy::PolicyFile::path);
@@ -243,14 +275,23 @@ Json json_policies(const ShownPolicies& shown) {
     for (const auto& rule : p.rules) {
       Json actions = Json::array();
       for (const auto& a : rule.actions) actions.push_back({{"action", to_string(a.kind)}, {"params", a.params}});
-      rules.push_back({{"policy", p.name}, {"rule", rule.name}, {"mode", policy::to_string(rule.mode.value_or(p.mode))},
-                       {"file", p.file}, {"line", rule.line}, {"layer", file->layer}, {"actions", actions}});
+      rules.push_back({{"policy", p.name},
+                       {"rule", rule.name},
+                       {"mode", policy::to_string(rule.mode.value_or(p.mode))},
+                       {"file", p.file},
+                       {"line", rule.line},
+                       {"layer", file->layer},
+                       {"actions", actions}});
     }
   }
   const auto& m = shown.facts;
   return {{"valid", shown.loaded.sound()},
-          {"machine", {{"host", text_or_null(m.host)}, {"distribution", text_or_null(m.distribution)}, {"version", text_or_null(m.version)},
-                       {"kernel", text_or_null(m.kernel)}, {"labels", m.labels}}},
+          {"machine",
+           {{"host", text_or_null(m.host)},
+            {"distribution", text_or_null(m.distribution)},
+            {"version", text_or_null(m.version)},
+            {"kernel", text_or_null(m.kernel)},
+            {"labels", m.labels}}},
           {"files", files},
           {"rules", rules},
           {"notes", shown.loaded.notes}};
@@ -270,24 +311,38 @@ Json json_bundle(const policy::Verified& verified) {
   const auto& h = verified.bundle.header;
   Json files = Json::array();
   for (const auto& f : verified.bundle.files) files.push_back(f.name);
-  return {{"valid", true}, {"refused", Json()}, {"name", h.name}, {"serial", h.serial}, {"created", text_or_null(h.created)},
-          {"expires", text_or_null(h.expires)}, {"percent", h.percent}, {"key", text_or_null(verified.key)},
-          {"key_file", text_or_null(verified.key_file)}, {"files", files}};
+  return {{"valid", true},
+          {"refused", Json()},
+          {"name", h.name},
+          {"serial", h.serial},
+          {"created", text_or_null(h.created)},
+          {"expires", text_or_null(h.expires)},
+          {"percent", h.percent},
+          {"key", text_or_null(verified.key)},
+          {"key_file", text_or_null(verified.key_file)},
+          {"files", files}};
 }
 
 Page render_bundle(const policy::Verified& verified, const Terminal& /*terminal*/) {
   const auto& h = verified.bundle.header;
   Page page;
-  page.line({{h.name + ", serial " + std::to_string(h.serial), Tone::Heading}, {h.expires.empty() ? "" : ", good until " + h.expires},
+  page.line({{h.name + ", serial " + std::to_string(h.serial), Tone::Heading},
+             {h.expires.empty() ? "" : ", good until " + h.expires},
              {h.percent < 100 ? ", for " + std::to_string(h.percent) + " % of the machines" : ""}});
-  page.line({{verified.key.empty() ? "not signed" : "signed with key " + verified.key + ", trusted by " + verified.key_file}});
+  page.line({{verified.key.empty() ? "not signed"
+                                   : "signed with key " + verified.key + ", trusted by " + verified.key_file}});
   for (const auto& f : verified.bundle.files) page.line({{"  " + f.name}});
   return page;
 }
 
 Json json_installed(const policy::Installed& installed) {
-  return {{"valid", true}, {"refused", Json()}, {"installed", installed.active}, {"name", text_or_null(installed.header.name)},
-          {"serial", installed.header.serial}, {"key", text_or_null(installed.key)}, {"text", installed.text}};
+  return {{"valid", true},
+          {"refused", Json()},
+          {"installed", installed.active},
+          {"name", text_or_null(installed.header.name)},
+          {"serial", installed.header.serial},
+          {"key", text_or_null(installed.key)},
+          {"text", installed.text}};
 }
 
 }  // namespace gpuhealth::cli

@@ -24,7 +24,8 @@ class Player {
   void observe(const Measurement& m, const std::vector<health::CanaryFinding>& findings) {
     policy::DeviceState& device = device_of(m);
     const WallTime now = wall_of(m.time);
-    if (const auto kernel = m.software.find("kernel"); kernel != m.software.end()) snapshot_.machine.kernel = kernel->second;
+    if (const auto kernel = m.software.find("kernel"); kernel != m.software.end())
+      snapshot_.machine.kernel = kernel->second;
     for (const auto& f : findings) take(device, f, now);
     step(now);
   }
@@ -47,7 +48,8 @@ class Player {
   void take(policy::DeviceState& device, const health::CanaryFinding& finding, WallTime now) {
     const auto& f = finding.finding;
     const auto name = f.canary + " " + f.metric;
-    std::erase_if(device.canaries, [&](const policy::CanaryFact& c) { return c.canary == f.canary && c.finding == f.kind; });
+    std::erase_if(device.canaries,
+                  [&](const policy::CanaryFact& c) { return c.canary == f.canary && c.finding == f.kind; });
     const auto as = health::condition_of(f.kind);
     if (f.level == Level::Confirmed) {
       device.canaries.push_back({f.canary, f.kind, f.ratio, f.detail});
@@ -55,13 +57,15 @@ class Player {
       return;
     }
     if (f.level != Level::Recovered) return;
-    const bool others = std::ranges::any_of(device.canaries, [&](const policy::CanaryFact& c) { return health::condition_of(c.finding).type == as.type; });
+    const bool others = std::ranges::any_of(
+        device.canaries, [&](const policy::CanaryFact& c) { return health::condition_of(c.finding).type == as.type; });
     if (others) return;
     if (std::erase_if(device.conditions, [&](const Condition& c) { return c.type == as.type; }) > 0)
       snapshot_.events.push_back({now, "condition.cleared", device.id, as.type});
   }
 
-  void confirm(policy::DeviceState& device, const health::CanaryCondition& as, const health::CanaryFinding& finding, WallTime now) {
+  void confirm(policy::DeviceState& device, const health::CanaryCondition& as, const health::CanaryFinding& finding,
+               WallTime now) {
     if (std::ranges::any_of(device.conditions, [&](const Condition& c) { return c.type == as.type; })) return;
     Condition c;
     c.id = condition_id(as.type, device.id, now);
@@ -117,7 +121,10 @@ Page render_policy_replay(const PolicyReplay& replay, const Terminal& terminal) 
   if (replay.decisions.empty()) page.line({{"  nothing"}});
   for (const auto& entry : replay.decisions) {
     const auto& d = entry.decision;
-    page.line({{"  " + policy::text_of(entry.time) + "  "}, {std::string(to_string(d.outcome)) + (d.block == policy::Block::None ? "" : " by " + std::string(to_string(d.block))), Tone::Heading},
+    page.line({{"  " + policy::text_of(entry.time) + "  "},
+               {std::string(to_string(d.outcome)) +
+                    (d.block == policy::Block::None ? "" : " by " + std::string(to_string(d.block))),
+                Tone::Heading},
                {"  " + d.policy + "/" + d.rule + "  " + d.device}});
     for (const auto& a : d.actions) page.line({{"      " + policy::text_of(a)}});
     page.paragraph({d.reason, Tone::Note}, 6, terminal.columns);

@@ -91,8 +91,12 @@ std::optional<std::string> read_template(const ActionParam& param, const yaml::N
     const std::string name = text->substr(at + 1, end == std::string::npos ? end : end - at - 1);
     if (end != std::string::npos && std::ranges::find(known, name) != known.end()) continue;
     const std::string near = nearest(name, known);
-    mistakes.add(node.at, std::string(param.name) + ": nothing is known as " + yaml::shown("{" + name + (end == std::string::npos ? "" : "}")), name,
-                 near.empty() ? "known are {device}, {rule}, {policy}, {condition}, {detail}, {evidence}, {advice}, {cause}, {host}, {reason}"
+    mistakes.add(node.at,
+                 std::string(param.name) + ": nothing is known as " +
+                     yaml::shown("{" + name + (end == std::string::npos ? "" : "}")),
+                 name,
+                 near.empty() ? "known are {device}, {rule}, {policy}, {condition}, {detail}, {evidence}, {advice}, "
+                                "{cause}, {host}, {reason}"
                               : "did you mean {" + near + "}?");
     return std::nullopt;
   }
@@ -126,23 +130,28 @@ std::optional<std::string> read_one_word(const ActionParam& param, const yaml::N
     const auto known = words_of(*rule);
     return read_word(node, param.name, known, mistakes) ? std::optional(node.text) : std::nullopt;
   }
-  const auto fine = [](unsigned char c) { return (std::isalnum(c) != 0 && c < 0x80) || std::string_view("._-+~:").find(static_cast<char>(c)) != std::string_view::npos; };
-  if (node.kind == yaml::Kind::Scalar && !node.text.empty() && node.text.size() <= 128 && node.text.front() != '.' && node.text.front() != '-' &&
-      std::ranges::all_of(node.text, fine))
+  const auto fine = [](unsigned char c) {
+    return (std::isalnum(c) != 0 && c < 0x80) ||
+           std::string_view("._-+~:").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (node.kind == yaml::Kind::Scalar && !node.text.empty() && node.text.size() <= 128 && node.text.front() != '.' &&
+      node.text.front() != '-' && std::ranges::all_of(node.text, fine))
     return node.text;
   mistakes.value(node, param.name, "is no word of letters, digits, . _ - + ~ and :");
   return std::nullopt;
 }
 
 template <class Parsed>
-std::optional<std::string> as_written(const ActionParam& param, const yaml::Node& node, const Parsed& parsed, Mistakes& mistakes) {
+std::optional<std::string> as_written(const ActionParam& param, const yaml::Node& node, const Parsed& parsed,
+                                      Mistakes& mistakes) {
   if (parsed) return node.text;
   mistakes.value(node, param.name, parsed.error().text);
   return std::nullopt;
 }
 
 // What the table cannot say of a parameter alone.
-void check_together(const PlannedAction& action, const yaml::Node& name, const std::set<std::string>& stated, Mistakes& mistakes) {
+void check_together(const PlannedAction& action, const yaml::Node& name, const std::set<std::string>& stated,
+                    Mistakes& mistakes) {
   const auto value = [&](const char* key) {
     const auto it = action.params.find(key);
     return it == action.params.end() ? std::string() : it->second;
@@ -152,7 +161,8 @@ void check_together(const PlannedAction& action, const yaml::Node& name, const s
   if (action.kind == ActionKind::PcieSpeed && !value("generation").empty()) {
     const auto floor = value("floor").empty() ? std::string("3") : value("floor");
     if (parse_number(value("generation")).value_or(6) < parse_number(floor).value_or(1))
-      mistakes.add(name.at, "pcie-speed: generation " + value("generation") + " is below the floor, " + floor, value("generation"), "state a lower floor if you mean it");
+      mistakes.add(name.at, "pcie-speed: generation " + value("generation") + " is below the floor, " + floor,
+                   value("generation"), "state a lower floor if you mean it");
   }
   if (action.kind != ActionKind::Notify) return;
   const auto via = value("via"), to = value("to");
@@ -205,13 +215,16 @@ std::optional<std::string> read_param(const ActionParam& param, const yaml::Node
 
 std::optional<ActionNodes> action_nodes(const yaml::Node& node, Mistakes& mistakes) {
   if (node.kind == yaml::Kind::Scalar) return ActionNodes{&node, nullptr};
-  if (node.kind == yaml::Kind::Map && node.keys.size() == 1 && node.items.size() == 1 && node.keys.front().kind == yaml::Kind::Scalar)
+  if (node.kind == yaml::Kind::Map && node.keys.size() == 1 && node.items.size() == 1 &&
+      node.keys.front().kind == yaml::Kind::Scalar)
     return ActionNodes{&node.keys.front(), node.items.front().kind == yaml::Kind::Null ? nullptr : &node.items.front()};
   if (node.kind == yaml::Kind::Map && node.keys.size() > 1 && node.keys.front().kind == yaml::Kind::Scalar) {
-    mistakes.add(node.at, "an action has one name; " + std::to_string(node.keys.size()) + " keys stand there", node.keys.front().text,
+    mistakes.add(node.at, "an action has one name; " + std::to_string(node.keys.size()) + " keys stand there",
+                 node.keys.front().text,
                  "indent the parameters below the name, or put each action behind its own \"-\"");
   } else {
-    mistakes.add(node.at, "an action must be a name, or a name with parameters", node.text, "such as \"power-cap: {watts: 250}\"");
+    mistakes.add(node.at, "an action must be a name, or a name with parameters", node.text,
+                 "such as \"power-cap: {watts: 250}\"");
   }
   return std::nullopt;
 }
@@ -255,7 +268,8 @@ std::vector<PlannedAction> read_actions(const yaml::Node& node, Mistakes& mistak
     const bool again = std::ranges::any_of(out, [&](const PlannedAction& a) {
       return a.kind == action->kind && (!resource_of(a.kind).empty() || a.params == action->params);
     });
-    if (again) mistakes.add(item->at, "do: " + std::string(to_string(action->kind)) + " stands twice", to_string(action->kind));
+    if (again)
+      mistakes.add(item->at, "do: " + std::string(to_string(action->kind)) + " stands twice", to_string(action->kind));
     out.push_back(std::move(*action));
   }
   return out;

@@ -34,9 +34,12 @@ bool is_file_name(std::string_view name) {
 }
 
 Accepted<BundleHeader> check_header(BundleHeader header) {
-  if (!is_word(header.name)) return refuse("malformed", "the bundle's name must be letters, digits, . _ and -, at most 64");
-  if (header.serial < 1 || header.serial > 999'999'999'999) return refuse("malformed", "the bundle's serial must be a whole number from 1 on");
-  if (!header.expires.empty() && !parse_last_day(header.expires)) return refuse("malformed", "the bundle's expiry must be a day such as 2027-03-31");
+  if (!is_word(header.name))
+    return refuse("malformed", "the bundle's name must be letters, digits, . _ and -, at most 64");
+  if (header.serial < 1 || header.serial > 999'999'999'999)
+    return refuse("malformed", "the bundle's serial must be a whole number from 1 on");
+  if (!header.expires.empty() && !parse_last_day(header.expires))
+    return refuse("malformed", "the bundle's expiry must be a day such as 2027-03-31");
   if (header.percent < 0 || header.percent > 100) return refuse("malformed", "the roll-out must be 0 to 100 percent");
   return header;
 }
@@ -47,9 +50,11 @@ Accepted<Bundle> check_files(Bundle bundle) {
   std::string problem;
   for (const BundleFile& file : bundle.files) {
     const auto parsed = parse_policy(file.name, file.text);
-    for (const auto& mistake : parsed.mistakes) problem += (problem.empty() ? "" : "\n") + yaml::line_of(file.name, mistake);
+    for (const auto& mistake : parsed.mistakes)
+      problem += (problem.empty() ? "" : "\n") + yaml::line_of(file.name, mistake);
     if (parsed.policy && !names.insert(parsed.policy->name).second)
-      problem += (problem.empty() ? "" : "\n") + file.name + ": there are two policies " + yaml::shown(parsed.policy->name);
+      problem +=
+          (problem.empty() ? "" : "\n") + file.name + ": there are two policies " + yaml::shown(parsed.policy->name);
   }
   if (!problem.empty()) return refuse("invalid-policy", problem);
   return bundle;
@@ -186,22 +191,30 @@ std::vector<PublicKey> trusted_keys(const std::string& root_path, std::vector<st
   return out;
 }
 
-Accepted<Verified> verify_bundle(const std::string& path, const std::vector<PublicKey>& keys, WallTime now, bool allow_unsigned) {
+Accepted<Verified> verify_bundle(const std::string& path, const std::vector<PublicKey>& keys, WallTime now,
+                                 bool allow_unsigned) {
   const auto bytes = read_named_file(path, kMostBundleBytes, false);
   if (!bytes) {
     const auto& text = bytes.error().text;
-    const char* code = text.find("larger than") != std::string::npos ? "oversized" : text.find("is a link") != std::string::npos ? "link" : "unreadable";
+    const char* code = text.find("larger than") != std::string::npos ? "oversized"
+                       : text.find("is a link") != std::string::npos ? "link"
+                                                                     : "unreadable";
     return refuse(code, text);
   }
   auto split = split_bundle(*bytes);
   if (!split) return tl::unexpected<Refusal>(split.error());
   Verified out;
-  if (!split->signature && !allow_unsigned) return refuse("unsigned", "the bundle is not signed; only root on the machine itself may install such a one, with --unsigned");
+  if (!split->signature && !allow_unsigned)
+    return refuse("unsigned",
+                  "the bundle is not signed; only root on the machine itself may install such a one, with --unsigned");
   if (split->signature) {
     out.key = text_of(split->signature->id);
     const auto key = std::ranges::find(keys, split->signature->id, &PublicKey::id);
-    if (key == keys.end()) return refuse("untrusted", "the bundle is signed with key " + out.key + ", which is not in " + std::string(kTrustedFolder));
-    if (!verify(*split->signature, split->payload, *key)) return refuse("tampered", "the signature does not fit: the bundle was changed after it was signed");
+    if (key == keys.end())
+      return refuse("untrusted",
+                    "the bundle is signed with key " + out.key + ", which is not in " + std::string(kTrustedFolder));
+    if (!verify(*split->signature, split->payload, *key))
+      return refuse("tampered", "the signature does not fit: the bundle was changed after it was signed");
     out.key_file = key->file;
   }
   auto parsed = parse_payload(split->payload);
@@ -209,7 +222,8 @@ Accepted<Verified> verify_bundle(const std::string& path, const std::vector<Publ
   if (!bundle) return tl::unexpected<Refusal>(bundle.error());
   out.bundle = std::move(*bundle);
   const auto& expires = out.bundle.header.expires;
-  if (!expires.empty() && now >= *parse_last_day(expires)) return refuse("expired", "the bundle was good until " + expires);
+  if (!expires.empty() && now >= *parse_last_day(expires))
+    return refuse("expired", "the bundle was good until " + expires);
   return out;
 }
 

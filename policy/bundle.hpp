@@ -63,7 +63,8 @@ struct Verified {
   std::string key_file;  // where that key is trusted
 };
 // All that the file itself can tell: signature, form, policies, expiry.
-Accepted<Verified> verify_bundle(const std::string& path, const std::vector<PublicKey>& keys, WallTime now, bool allow_unsigned);
+Accepted<Verified> verify_bundle(const std::string& path, const std::vector<PublicKey>& keys, WallTime now,
+                                 bool allow_unsigned);
 
 // Is this machine among the first PERCENT of the fleet? Stable for a bundle's name: 0 to 99.
 int rollout_place(std::string_view machine_id, std::string_view name);

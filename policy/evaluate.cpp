@@ -27,8 +27,14 @@ struct FlatRule {
 
 class Evaluator {
  public:
-  Evaluator(const Snapshot& snapshot, const PolicySet& set, State& state, const Now& now, const EvaluateOptions& options)
-      : snapshot_(snapshot), set_(set), state_(state), now_(now), options_(options), devices_(index_devices(snapshot)),
+  Evaluator(const Snapshot& snapshot, const PolicySet& set, State& state, const Now& now,
+            const EvaluateOptions& options)
+      : snapshot_(snapshot),
+        set_(set),
+        state_(state),
+        now_(now),
+        options_(options),
+        devices_(index_devices(snapshot)),
         last_firing_([this](const std::string& rule) { return last_firing_of(rule); }) {}
 
   void run() {
@@ -54,7 +60,8 @@ class Evaluator {
 
   void flatten() {
     for (const Policy& policy : set_.policies) {
-      const bool in_force = (!policy.expires || now_.wall < *policy.expires) && machine_matches(policy.targets, snapshot_.machine);
+      const bool in_force =
+          (!policy.expires || now_.wall < *policy.expires) && machine_matches(policy.targets, snapshot_.machine);
       const std::size_t first = rules_.size();
       for (const Rule& rule : policy.rules) rules_.push_back({&policy, &rule, in_force, first});
       if (policy.actions) limits_.push_back(*policy.actions);
@@ -166,7 +173,9 @@ class Evaluator {
         continue;
       }
       if (info(hold.request.kind).risk != ActionRisk::Reversible) continue;
-      auto at = std::ranges::find_if(made, [&](const Decision& d) { return d.device == hold.device && d.policy == hold.request.policy && d.rule == hold.request.rule; });
+      auto at = std::ranges::find_if(made, [&](const Decision& d) {
+        return d.device == hold.device && d.policy == hold.request.policy && d.rule == hold.request.rule;
+      });
       if (at == made.end()) {
         Decision d;
         d.outcome = Outcome::Revert;
@@ -245,7 +254,8 @@ class Evaluator {
       if (rules_[r].rule->name != name) continue;
       std::optional<std::int64_t> last;
       for (const auto& f : state_.firings[r])
-        if (f.device == device_->device->id && f.mode >= mode_of(own)) last = std::max(last.value_or(f.at.wall_us), f.at.wall_us);
+        if (f.device == device_->device->id && f.mode >= mode_of(own))
+          last = std::max(last.value_or(f.at.wall_us), f.at.wall_us);
       return last;
     }
     return std::nullopt;
@@ -306,7 +316,8 @@ class Evaluator {
     decision.policy = flat.policy->name, decision.rule = flat.rule->name, decision.file = flat.policy->file;
     decision.device = device_->device->id;
     decision.reason = sentence(why, flat.rule->hold);
-    const RequestContext request{snapshot_.machine, *device_->device, *flat.policy, *flat.rule, why.condition, decision.reason};
+    const RequestContext request{snapshot_.machine, *device_->device, *flat.policy,
+                                 *flat.rule,        why.condition,    decision.reason};
     for (const PlannedAction& action : flat.rule->actions) decision.actions.push_back(make_request(action, request));
 
     std::string block_text;
@@ -323,7 +334,9 @@ class Evaluator {
     cell.fired = true;
     cell.said = Block::None;
     record(decision);
-    decision.outcome = decision.mode == Mode::Enforce ? Outcome::Act : decision.mode == Mode::Shadow ? Outcome::Shadow : Outcome::Observe;
+    decision.outcome = decision.mode == Mode::Enforce  ? Outcome::Act
+                       : decision.mode == Mode::Shadow ? Outcome::Shadow
+                                                       : Outcome::Observe;
     decisions.push_back(std::move(decision));
   }
 
@@ -383,7 +396,8 @@ class Evaluator {
     for (ActionRequest& action : decision.actions) {
       const auto resource = resource_of(action.kind);
       const auto held = std::ranges::find_if(state_.holds, [&](const State::Hold& hold) {
-        return !resource.empty() && hold.mode >= decision.mode && hold.request.device == action.device && resource_of(hold.request.kind) == resource;
+        return !resource.empty() && hold.mode >= decision.mode && hold.request.device == action.device &&
+               resource_of(hold.request.kind) == resource;
       });
       if (held == state_.holds.end()) {
         wanted.push_back(action);
@@ -409,14 +423,17 @@ class Evaluator {
   }
 
   Block find_limit(const Decision& decision, std::string& text) {
-    const auto more = std::ranges::count_if(decision.actions, [](const ActionRequest& a) { return changes_something(a.kind); });
+    const auto more =
+        std::ranges::count_if(decision.actions, [](const ActionRequest& a) { return changes_something(a.kind); });
     if (more == 0) return Block::None;
     if (state_.breaker && decision.mode == Mode::Enforce) {
       text = "the breaker is open: too many actions in a short time; a person must reset it";
       return Block::Breaker;
     }
     const auto spent = [&](const Rate& rate) {
-      return std::ranges::count_if(state_.changes, [&](const State::Change& c) { return c.mode >= decision.mode && age(c.at, now_) < rate.within; });
+      return std::ranges::count_if(state_.changes, [&](const State::Change& c) {
+        return c.mode >= decision.mode && age(c.at, now_) < rate.within;
+      });
     };
     for (const Rate& rate : breakers_) {
       if (spent(rate) + more <= rate.count) continue;
@@ -449,7 +466,8 @@ class Evaluator {
 
 }  // namespace
 
-Evaluation evaluate(const Snapshot& snapshot, const PolicySet& set, State state, const Now& now, const EvaluateOptions& options) {
+Evaluation evaluate(const Snapshot& snapshot, const PolicySet& set, State state, const Now& now,
+                    const EvaluateOptions& options) {
   Evaluation out;
   out.state = std::move(state);
   Evaluator evaluator(snapshot, set, out.state, now, options);

@@ -72,7 +72,7 @@ struct State {
     Stamp at;
     Mode mode{};
   };
-  struct Hold {  // something is changed and can be undone, or must not be asked for twice
+  struct Hold {          // something is changed and can be undone, or must not be asked for twice
     std::string rule;    // its key
     std::string device;  // whose episode it is
     Mode mode{};
@@ -82,9 +82,9 @@ struct State {
   };
   std::string boot_id;
   std::optional<Stamp> last;
-  std::vector<std::string> rules;    // keys: "policy/rule"
-  std::vector<std::string> devices;  // ids
-  std::vector<Cell> cells;           // rules.size() x devices.size()
+  std::vector<std::string> rules;            // keys: "policy/rule"
+  std::vector<std::string> devices;          // ids
+  std::vector<Cell> cells;                   // rules.size() x devices.size()
   std::vector<std::vector<Firing>> firings;  // by rule
   std::vector<Change> changes;
   std::vector<Hold> holds;

@@ -33,7 +33,8 @@ Result<std::string> read_all(int fd, const std::string& shown, std::size_t most)
     if (n < 0) return fail_errno("cannot read " + shown, errno);
     if (n == 0) return out;
     out.append(buffer.data(), static_cast<std::size_t>(n));
-    if (out.size() > most) return fail(ErrorCode::InvalidInput, shown + " is larger than " + std::to_string(most >> 10U) + " KiB");
+    if (out.size() > most)
+      return fail(ErrorCode::InvalidInput, shown + " is larger than " + std::to_string(most >> 10U) + " KiB");
   }
 }
 
@@ -92,7 +93,8 @@ Result<std::vector<std::string>> Root::list(const std::string& path, std::size_t
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
     out.push_back(name);
-    if (out.size() > most) return fail(ErrorCode::Exhausted, shown(path) + " holds more than " + std::to_string(most) + " files");
+    if (out.size() > most)
+      return fail(ErrorCode::Exhausted, shown(path) + " holds more than " + std::to_string(most) + " files");
   }
   std::ranges::sort(out);
   return out;
@@ -108,7 +110,8 @@ Result<std::string> Root::read_link(const std::string& path) const {
   const auto dir = open_at(slash == std::string::npos ? "." : path.substr(0, slash), O_PATH | O_DIRECTORY);
   if (!dir) return tl::unexpected<Error>(dir.error());
   std::array<char, 4096> target{};
-  const ssize_t n = ::readlinkat(dir->get(), path.c_str() + (slash == std::string::npos ? 0 : slash + 1), target.data(), target.size());
+  const ssize_t n = ::readlinkat(dir->get(), path.c_str() + (slash == std::string::npos ? 0 : slash + 1), target.data(),
+                                 target.size());
   if (n < 0) return fail_errno(shown(path), errno);
   return std::string(target.data(), static_cast<std::size_t>(n));
 }
@@ -128,9 +131,11 @@ Result<Fd> Root::folder(const std::string& path, bool make) const {
   if (found || !make || found.error().sys_errno != ENOENT) return found;
   const std::string name = relative(path);
   const auto slash = name.rfind('/');
-  const auto above = slash == std::string::npos ? open_at(".", O_PATH | O_DIRECTORY) : folder(name.substr(0, slash), true);
+  const auto above =
+      slash == std::string::npos ? open_at(".", O_PATH | O_DIRECTORY) : folder(name.substr(0, slash), true);
   if (!above) return tl::unexpected<Error>(above.error());
-  if (::mkdirat(above->get(), name.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0755) != 0 && errno != EEXIST)
+  if (::mkdirat(above->get(), name.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0755) != 0 &&
+      errno != EEXIST)
     return fail_errno("cannot make " + shown(path), errno);
   if (const auto synced = sync_folder(above->get()); !synced) return tl::unexpected<Error>(synced.error());
   return open_at(path, O_PATH | O_DIRECTORY);
@@ -143,7 +148,8 @@ Result<void> write_file(int folder, const std::string& name, std::string_view by
   if (!fd) return fail_errno("cannot write " + name, errno);
   (void)::fchmod(fd.get(), mode);
   if (auto done = write_all(fd.get(), bytes); !done) return done;
-  if (::renameat(folder, beside.c_str(), folder, name.c_str()) != 0) return fail_errno("cannot rename to " + name, errno);
+  if (::renameat(folder, beside.c_str(), folder, name.c_str()) != 0)
+    return fail_errno("cannot rename to " + name, errno);
   return sync_folder(folder);
 }
 
@@ -151,7 +157,8 @@ Result<void> write_link(int folder, const std::string& name, const std::string& 
   const std::string beside = "." + name + ".new";
   (void)::unlinkat(folder, beside.c_str(), 0);
   if (::symlinkat(target.c_str(), folder, beside.c_str()) != 0) return fail_errno("cannot make a link", errno);
-  if (::renameat(folder, beside.c_str(), folder, name.c_str()) != 0) return fail_errno("cannot rename to " + name, errno);
+  if (::renameat(folder, beside.c_str(), folder, name.c_str()) != 0)
+    return fail_errno("cannot rename to " + name, errno);
   return sync_folder(folder);
 }
 
@@ -163,7 +170,8 @@ Result<void> append_line(int folder, const std::string& name, std::string_view l
 
 Result<std::string> read_named_file(const std::string& path, std::size_t most, bool follow_links) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow_links ? 0 : O_NOFOLLOW)));
-  if (!fd && errno == ELOOP && !follow_links) return fail(ErrorCode::InvalidInput, path + " is a link; name the file itself");
+  if (!fd && errno == ELOOP && !follow_links)
+    return fail(ErrorCode::InvalidInput, path + " is a link; name the file itself");
   if (!fd) return fail_errno("cannot open " + path, errno);
   return read_all(fd.get(), path, most);
 }

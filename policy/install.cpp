@@ -34,7 +34,8 @@ class Installation {
     if (!folder) return failed(folder.error());
     out.folder_ = std::move(*folder);
     out.lock_.reset(::openat(out.folder_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!out.lock_ || ::flock(out.lock_.get(), LOCK_EX | LOCK_NB) != 0) return refuse("failed", "another installation is under way");
+    if (!out.lock_ || ::flock(out.lock_.get(), LOCK_EX | LOCK_NB) != 0)
+      return refuse("failed", "another installation is under way");
     return out;
   }
 
@@ -49,13 +50,15 @@ class Installation {
     return root_.read_link(std::string(kBundleFolder) + "/" + name).value_or("");
   }
   [[nodiscard]] Json described(const std::string& target) const {
-    return Json::parse(root_.read(std::string(kBundleFolder) + "/" + target + "/bundle.json", 65536).value_or(""), nullptr, false);
+    return Json::parse(root_.read(std::string(kBundleFolder) + "/" + target + "/bundle.json", 65536).value_or(""),
+                       nullptr, false);
   }
   // What was ever in force here.
   [[nodiscard]] std::int64_t highest_serial() const {
     std::int64_t out = 0;
     const auto take = [&](const Json& json) {
-      if (json.is_object() && json.contains("serial") && json["serial"].is_number_integer()) out = std::max(out, json["serial"].get<std::int64_t>());
+      if (json.is_object() && json.contains("serial") && json["serial"].is_number_integer())
+        out = std::max(out, json["serial"].get<std::int64_t>());
     };
     take(Json::parse(root_.read(std::string(kBundleFolder) + "/serial.json", 4096).value_or(""), nullptr, false));
     for (const char* name : {"current", "previous"})
@@ -73,10 +76,15 @@ class Installation {
     const auto folder = root_.folder(path, true);
     if (!folder) return tl::unexpected<Error>(folder.error());
     for (const auto& file : bundle.files)
-      if (const auto done = write_file(folder->get(), file.name, file.text, 0644); !done) return tl::unexpected<Error>(done.error());
-    const Json about = {{"name", bundle.header.name}, {"serial", bundle.header.serial}, {"created", bundle.header.created},
-                        {"expires", bundle.header.expires}, {"key", verified.key}};
-    if (const auto done = write_file(folder->get(), "bundle.json", about.dump(), 0644); !done) return tl::unexpected<Error>(done.error());
+      if (const auto done = write_file(folder->get(), file.name, file.text, 0644); !done)
+        return tl::unexpected<Error>(done.error());
+    const Json about = {{"name", bundle.header.name},
+                        {"serial", bundle.header.serial},
+                        {"created", bundle.header.created},
+                        {"expires", bundle.header.expires},
+                        {"key", verified.key}};
+    if (const auto done = write_file(folder->get(), "bundle.json", about.dump(), 0644); !done)
+      return tl::unexpected<Error>(done.error());
     return "bundles/" + name;
   }
 
@@ -89,7 +97,8 @@ class Installation {
     if (!names) return tl::unexpected<Error>(names.error());
     for (const auto& file : *names) (void)::unlinkat(folder->get(), file.c_str(), 0);
     const auto above = root_.folder(std::string(kBundleFolder) + "/bundles", false);
-    if (above && ::unlinkat(above->get(), name.c_str(), AT_REMOVEDIR) != 0) return fail_errno("cannot remove " + path, errno);
+    if (above && ::unlinkat(above->get(), name.c_str(), AT_REMOVEDIR) != 0)
+      return fail_errno("cannot remove " + path, errno);
     return {};
   }
 
@@ -119,19 +128,25 @@ class Installation {
   Fd lock_;
 };
 
-Accepted<Installed> try_install(const Installation& here, const std::string& path, const InstallOptions& options, WallTime now) {
+Accepted<Installed> try_install(const Installation& here, const std::string& path, const InstallOptions& options,
+                                WallTime now) {
   std::vector<std::string> notes;
   auto verified = verify_bundle(path, trusted_keys(options.root, notes), now, options.allow_unsigned);
   if (!verified) return tl::unexpected<Refusal>(verified.error());
   const BundleHeader& header = verified->bundle.header;
   const std::int64_t highest = here.highest_serial();
-  if (header.serial == highest) return refuse("replayed", "serial " + std::to_string(header.serial) + " was installed before; a new bundle has a higher one");
-  if (header.serial < highest) return refuse("downgraded", "serial " + std::to_string(header.serial) + " is older than " + std::to_string(highest) + ", which was installed before");
+  if (header.serial == highest)
+    return refuse("replayed",
+                  "serial " + std::to_string(header.serial) + " was installed before; a new bundle has a higher one");
+  if (header.serial < highest)
+    return refuse("downgraded", "serial " + std::to_string(header.serial) + " is older than " +
+                                    std::to_string(highest) + ", which was installed before");
   const MachineFacts facts = read_facts(options.root, notes);
   Installed out{false, header, verified->key, ""};
   const int place = rollout_place(facts.machine_id, header.name);
   if (header.percent < 100 && (facts.machine_id.empty() || place >= header.percent)) {
-    out.text = "held back: the roll-out is at " + std::to_string(header.percent) + " %, this machine comes at " + std::to_string(place + 1) + " %";
+    out.text = "held back: the roll-out is at " + std::to_string(header.percent) + " %, this machine comes at " +
+               std::to_string(place + 1) + " %";
     return out;
   }
   const auto target = here.write(*verified);
@@ -146,7 +161,8 @@ Accepted<Installed> try_install(const Installation& here, const std::string& pat
   if (const auto done = here.switch_to(*target, header.serial); !done) return failed(done.error());
   here.remove_old();
   out.active = true;
-  out.text = "bundle " + header.name + " with serial " + std::to_string(header.serial) + " is in force from the next reload on";
+  out.text = "bundle " + header.name + " with serial " + std::to_string(header.serial) +
+             " is in force from the next reload on";
   return out;
 }
 
@@ -158,7 +174,11 @@ Accepted<Installed> install_bundle(const std::string& path, const InstallOptions
   auto out = try_install(*here, path, options, now);
   Json line = {{"what", "install"}, {"file", path}};
   if (out) {
-    line.update(Json{{"result", out->active ? "installed" : "held-back"}, {"name", out->header.name}, {"serial", out->header.serial}, {"key", out->key}, {"text", out->text}});
+    line.update(Json{{"result", out->active ? "installed" : "held-back"},
+                     {"name", out->header.name},
+                     {"serial", out->header.serial},
+                     {"key", out->key},
+                     {"text", out->text}});
   } else {
     line.update(Json{{"result", "refused"}, {"reason", out.error().code}, {"text", out.error().text}});
   }
@@ -173,16 +193,22 @@ Accepted<Installed> roll_back(const std::string& root, const std::string& why, c
   if (current.empty()) return refuse("failed", "no bundle is installed");
   Installed out;
   if (previous.empty() || previous == current) {
-    if (::unlinkat(here->folder(), "current", 0) != 0) return failed(fail_errno("cannot remove current", errno).value());
+    if (::unlinkat(here->folder(), "current", 0) != 0)
+      return failed(fail_errno("cannot remove current", errno).value());
     out.text = "no bundle is in force any more";
   } else {
     if (const auto done = write_link(here->folder(), "current", previous); !done) return failed(done.error());
     const Json about = here->described(previous);
-    if (about.is_object()) out.header.name = about.value("name", ""), out.header.serial = about.value("serial", std::int64_t{0});
+    if (about.is_object())
+      out.header.name = about.value("name", ""), out.header.serial = about.value("serial", std::int64_t{0});
     out.active = true;
     out.text = "back at bundle " + out.header.name + " with serial " + std::to_string(out.header.serial);
   }
-  const Json line = {{"what", "roll-back"}, {"from", current}, {"result", out.active ? "installed" : "removed"}, {"reason", why}, {"text", out.text}};
+  const Json line = {{"what", "roll-back"},
+                     {"from", current},
+                     {"result", out.active ? "installed" : "removed"},
+                     {"reason", why},
+                     {"text", out.text}};
   if (const auto written = here->audit(now, line, who); !written) return failed(written.error());
   return out;
 }

@@ -30,8 +30,8 @@ bool is_policy_name(std::string_view name) {
 }
 
 // Takes one file that counts into `out`.
-void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts* facts, WallTime now, std::optional<WallTime> last_day,
-          Loaded& out) {
+void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts* facts, WallTime now,
+          std::optional<WallTime> last_day, Loaded& out) {
   if (!text) {
     file.state = PolicyFile::State::Broken;
     file.mistakes.push_back({{}, text.error().text, "", ""});
@@ -47,11 +47,15 @@ void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts*
   for (const Policy& other : out.set.policies) {
     if (other.name != file.policy) continue;
     file.state = PolicyFile::State::Broken;
-    file.mistakes.push_back({{}, "its policy is called " + yaml::shown(file.policy) + " as that of " + other.file + " is", file.policy, "names must differ"});
+    file.mistakes.push_back({{},
+                             "its policy is called " + yaml::shown(file.policy) + " as that of " + other.file + " is",
+                             file.policy,
+                             "names must differ"});
     return;
   }
   if (last_day) parsed.policy->expires = std::min(parsed.policy->expires.value_or(*last_day), *last_day);
-  if (facts != nullptr && parsed.policy->expires && now >= *parsed.policy->expires) file.state = PolicyFile::State::Expired;
+  if (facts != nullptr && parsed.policy->expires && now >= *parsed.policy->expires)
+    file.state = PolicyFile::State::Expired;
   if (facts != nullptr && !machine_matches(parsed.policy->targets, *facts)) file.state = PolicyFile::State::Elsewhere;
   out.set.policies.push_back(std::move(*parsed.policy));
 }
@@ -79,7 +83,8 @@ std::string os_release(std::string_view text, std::string_view key) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != '=') continue;
     line.remove_prefix(key.size() + 1);
-    if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'') && line.back() == line.front()) line = line.substr(1, line.size() - 2);
+    if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'') && line.back() == line.front())
+      line = line.substr(1, line.size() - 2);
     return std::string(line);
   }
   return "";
@@ -113,7 +118,8 @@ std::string Loaded::problem() const {
   return out;
 }
 
-Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& facts, WallTime now, const std::string& fleet) {
+Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& facts, WallTime now,
+                           const std::string& fleet) {
   const auto root = Root::open(root_path);
   if (!root) return tl::unexpected<Error>(root.error());
   const auto path_of = [&](const Layer& layer) {
@@ -183,7 +189,8 @@ Result<Loaded> load_named(const std::vector<std::string>& paths) {
   return out;
 }
 
-std::map<std::string, std::string> parse_labels(std::string_view text, std::string_view file, std::vector<std::string>& notes) {
+std::map<std::string, std::string> parse_labels(std::string_view text, std::string_view file,
+                                                std::vector<std::string>& notes) {
   std::map<std::string, std::string> out;
   for (int number = 1; !text.empty(); ++number) {
     auto line = text.substr(0, text.find('\n'));
@@ -193,7 +200,8 @@ std::map<std::string, std::string> parse_labels(std::string_view text, std::stri
     const auto equals = line.find('=');
     const std::string key(trimmed(line.substr(0, equals)));
     if (equals == std::string_view::npos || key.empty()) {
-      notes.push_back(std::string(file) + ":" + std::to_string(number) + ":1: " + yaml::shown(line) + " is no label; write key=value");
+      notes.push_back(std::string(file) + ":" + std::to_string(number) + ":1: " + yaml::shown(line) +
+                      " is no label; write key=value");
       continue;
     }
     out[key] = trimmed(line.substr(equals + 1));

@@ -38,14 +38,15 @@ struct PolicyFile {
 std::string_view to_string(PolicyFile::State state);  // "in-force", …
 
 struct Loaded {
-  PolicySet set;                  // of the files in force; empty when one is broken
-  std::vector<PolicyFile> files;  // in the order of their names, then of layers from the highest
+  PolicySet set;                   // of the files in force; empty when one is broken
+  std::vector<PolicyFile> files;   // in the order of their names, then of layers from the highest
   std::vector<std::string> notes;  // of labels and folders: what was not understood
   [[nodiscard]] bool sound() const;
   [[nodiscard]] std::string problem() const;  // every mistake, one a line: "FILE:LINE:COLUMN: …"
 };
 // `fleet`: the folder to take for that of the installed bundle.
-Result<Loaded> load_layers(const std::string& root, const MachineFacts& facts, WallTime now, const std::string& fleet = "");
+Result<Loaded> load_layers(const std::string& root, const MachineFacts& facts, WallTime now,
+                           const std::string& fleet = "");
 
 // Files and folders that a person names (a folder: its *.yaml by name).
 Result<Loaded> load_named(const std::vector<std::string>& paths);
@@ -53,7 +54,8 @@ Result<Loaded> load_named(const std::vector<std::string>& paths);
 // This machine, as its files say: hostname, os-release, machine-id, kernel, /etc/gpuhealthd/labels.
 MachineFacts read_facts(const std::string& root, std::vector<std::string>& notes);
 // "key=value" a line, # begins a comment.
-std::map<std::string, std::string> parse_labels(std::string_view text, std::string_view file, std::vector<std::string>& notes);
+std::map<std::string, std::string> parse_labels(std::string_view text, std::string_view file,
+                                                std::vector<std::string>& notes);
 
 // The set in force for the daemon: a new one is taken when it is sound, else the last good one stays.
 class PolicyStore {
@@ -63,7 +65,9 @@ class PolicyStore {
   bool reload(const MachineFacts& facts, WallTime now);
   [[nodiscard]] const PolicySet& set() const { return set_; }
   [[nodiscard]] const std::vector<PolicyFile>& files() const { return files_; }  // of the set in force
-  [[nodiscard]] const std::string& problem() const { return problem_; }  // why the newest files are not in force; empty: they are
+  [[nodiscard]] const std::string& problem() const {
+    return problem_;
+  }  // why the newest files are not in force; empty: they are
 
  private:
   std::string root_;

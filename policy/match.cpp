@@ -21,7 +21,8 @@ bool matches_cause(const Condition& condition, const std::string& cause) {
   const std::string stated = cause_of(condition);
   if (stated == cause) return true;
   // Evidence is for people: it has the cause's text.
-  return std::ranges::any_of(health::all_causes(), [&](const health::CauseInfo& row) { return row.name == cause && row.text == stated; });
+  return std::ranges::any_of(health::all_causes(),
+                             [&](const health::CauseInfo& row) { return row.name == cause && row.text == stated; });
 }
 
 Tri condition_holds(const ConditionMatch& match, const MatchContext& context, bool negated) {
@@ -112,7 +113,8 @@ void explain_reading(const ReadingMatch& match, const MatchContext& context, Why
   const ReadingInfo* info = find_reading(match.id);
   if (info == nullptr || !on || *on == negated) return;
   const double value = context.device.values.at(static_cast<std::size_t>(match.id));
-  why.parts.push_back(fmt::format("{} is {} ({}{})", info->name, text_of(value, match.unit), negated ? "not " : "", bound_of(match)));
+  why.parts.push_back(
+      fmt::format("{} is {} ({}{})", info->name, text_of(value, match.unit), negated ? "not " : "", bound_of(match)));
 }
 
 void explain_event(const EventMatch& match, const MatchContext& context, Why& why) {
@@ -120,8 +122,8 @@ void explain_event(const EventMatch& match, const MatchContext& context, Why& wh
   const auto count = count_events(match, context);
   why.parts.push_back(fmt::format("{}{}{} {} within {}{}{}", name, match.condition ? " of " : "",
                                   match.condition ? info(*match.condition).name : "",
-                                  count == 1 ? std::string("once") : fmt::format("{} times", count), text_of(match.within),
-                                  match.after.empty() ? "" : " after rule ", match.after));
+                                  count == 1 ? std::string("once") : fmt::format("{} times", count),
+                                  text_of(match.within), match.after.empty() ? "" : " after rule ", match.after));
 }
 
 void explain_condition(const ConditionMatch& match, const MatchContext& context, Why& why, bool negated) {
@@ -186,7 +188,8 @@ std::vector<IndexedDevice> index_devices(const Snapshot& snapshot) {
     if (event.device.empty() && out.size() == 1) device = &out.front();
     const int type = event_type_index(event.type);
     if (device == nullptr || type < 0) continue;
-    device->events.push_back({to_microseconds(event.time), type, event.condition ? static_cast<int>(*event.condition) : -1});
+    device->events.push_back(
+        {to_microseconds(event.time), type, event.condition ? static_cast<int>(*event.condition) : -1});
   }
   return out;
 }
@@ -198,17 +201,21 @@ Tri holds(const When& when, MatchContext& context, bool negated) {
   if (const auto* e = std::get_if<EventMatch>(&when.what)) return tri(count_events(*e, context) >= e->count);
   if (const auto* a = std::get_if<AdvisoryMatch>(&when.what)) return tri(advisory_applies(*a, context.snapshot));
   const auto& match = std::get<CanaryMatch>(when.what);
-  return tri(std::ranges::any_of(context.device.device->canaries, [&](const CanaryFact& fact) { return is(match, fact); }));
+  return tri(
+      std::ranges::any_of(context.device.device->canaries, [&](const CanaryFact& fact) { return is(match, fact); }));
 }
 
 void explain(const When& when, const MatchContext& context, Why& why, bool negated) {
   if (const auto* c = std::get_if<ConditionMatch>(&when.what)) explain_condition(*c, context, why, negated);
   if (const auto* r = std::get_if<ReadingMatch>(&when.what)) explain_reading(*r, context, why, negated);
   if (const auto* c = std::get_if<CanaryMatch>(&when.what); c != nullptr && !negated) explain_canary(*c, context, why);
-  if (const auto* e = std::get_if<EventMatch>(&when.what); e != nullptr && !negated && count_events(*e, context) >= e->count)
+  if (const auto* e = std::get_if<EventMatch>(&when.what);
+      e != nullptr && !negated && count_events(*e, context) >= e->count)
     explain_event(*e, context, why);
-  if (const auto* a = std::get_if<AdvisoryMatch>(&when.what); a != nullptr && !negated && advisory_applies(*a, context.snapshot))
-    why.parts.push_back(fmt::format("advisory {} applies to the running kernel", a->id.empty() ? context.snapshot.advisories.front() : a->id));
+  if (const auto* a = std::get_if<AdvisoryMatch>(&when.what);
+      a != nullptr && !negated && advisory_applies(*a, context.snapshot))
+    why.parts.push_back(fmt::format("advisory {} applies to the running kernel",
+                                    a->id.empty() ? context.snapshot.advisories.front() : a->id));
   if (const auto* g = std::get_if<Group>(&when.what)) {
     for (const When& part : g->parts) explain(part, context, why, negated != (g->kind == Group::Kind::Not));
   }

@@ -25,8 +25,8 @@ struct IndexedDevice {
     int condition = -1;
   };
   const DeviceState* device = nullptr;
-  std::uint64_t confirmed = 0;     // a bit a condition type
-  std::uint64_t acknowledged = 0;  // of those
+  std::uint64_t confirmed = 0;             // a bit a condition type
+  std::uint64_t acknowledged = 0;          // of those
   std::array<double, kReadings> values{};  // NaN: not known
   std::vector<PastOne> events;
 };
@@ -37,8 +37,8 @@ struct MatchContext {
   const Snapshot& snapshot;
   const IndexedDevice& device;
   const Now& now;
-  bool active = false;        // acknowledged conditions go on to count
-  std::uint16_t memory = 0;   // in and out
+  bool active = false;       // acknowledged conditions go on to count
+  std::uint16_t memory = 0;  // in and out
   // When the named rule of the same policy last decided about this GPU, in wall time.
   const std::function<std::optional<std::int64_t>(const std::string& rule)>* last_firing = nullptr;
 };

@@ -32,7 +32,8 @@ std::optional<std::array<std::uint8_t, N>> decode(std::string_view text) {
   std::array<std::uint8_t, N> out{};
   std::size_t size = 0;
   const char* end = nullptr;
-  if (sodium_base642bin(out.data(), out.size(), text.data(), text.size(), nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL) != 0)
+  if (sodium_base642bin(out.data(), out.size(), text.data(), text.size(), nullptr, &size, &end,
+                        sodium_base64_VARIANT_ORIGINAL) != 0)
     return std::nullopt;
   if (size != N || end != text.data() + text.size()) return std::nullopt;
   return out;
@@ -84,7 +85,8 @@ Result<PublicKey> parse_public_key(std::string_view text) {
   auto line = take_line(text);
   if (line.starts_with(kUntrusted.substr(0, 18))) line = take_line(text);
   const auto raw = decode<42>(line);
-  if (!raw || (*raw)[0] != 'E' || (*raw)[1] != 'd') return fail(ErrorCode::InvalidInput, "is no public key of minisign");
+  if (!raw || (*raw)[0] != 'E' || (*raw)[1] != 'd')
+    return fail(ErrorCode::InvalidInput, "is no public key of minisign");
   PublicKey out;
   std::copy_n(raw->begin() + 2, 8, out.id.begin());
   std::copy_n(raw->begin() + 10, 32, out.key.begin());
@@ -98,9 +100,11 @@ Result<SecretKey> parse_secret_key(std::string_view text) {
   if (!raw || (*raw)[0] != 'E' || (*raw)[1] != 'd' || (*raw)[4] != 'B' || (*raw)[5] != '2')
     return fail(ErrorCode::InvalidInput, "is no secret key of minisign");
   if ((*raw)[2] != 0 || (*raw)[3] != 0)
-    return fail(ErrorCode::InvalidInput, "has a password; sign the bundle with minisign -S, then put signature and bundle into one file");
+    return fail(ErrorCode::InvalidInput,
+                "has a password; sign the bundle with minisign -S, then put signature and bundle into one file");
   const auto sum = checksum(raw->data() + kKeyPart);
-  if (!std::equal(sum.begin(), sum.end(), raw->begin() + kKeyPart + 72)) return fail(ErrorCode::InvalidInput, "is a damaged secret key");
+  if (!std::equal(sum.begin(), sum.end(), raw->begin() + kKeyPart + 72))
+    return fail(ErrorCode::InvalidInput, "is a damaged secret key");
   SecretKey out;
   std::copy_n(raw->begin() + kKeyPart, 8, out.id.begin());
   std::copy_n(raw->begin() + kKeyPart + 8, 64, out.key.begin());
@@ -123,8 +127,10 @@ Result<KeyPair> make_keys(std::string_view comment) {
   const auto sum = checksum(secret_raw.data() + kKeyPart);
   std::copy_n(sum.begin(), 32, secret_raw.begin() + kKeyPart + 72);
   KeyPair out;
-  out.public_text = std::string(kUntrusted) + "gpuhealth public key " + text_of(id) + " " + std::string(comment) + "\n" + encode(public_raw) + "\n";
-  out.secret_text = std::string(kUntrusted) + "gpuhealth secret key " + text_of(id) + ", without a password\n" + encode(secret_raw) + "\n";
+  out.public_text = std::string(kUntrusted) + "gpuhealth public key " + text_of(id) + " " + std::string(comment) +
+                    "\n" + encode(public_raw) + "\n";
+  out.secret_text = std::string(kUntrusted) + "gpuhealth secret key " + text_of(id) + ", without a password\n" +
+                    encode(secret_raw) + "\n";
   return out;
 }
 
@@ -138,8 +144,8 @@ Result<std::string> sign(std::string_view payload, const SecretKey& key, std::st
   global_message += trusted_comment;
   std::array<std::uint8_t, 64> global{};
   crypto_sign_ed25519_detached(global.data(), nullptr, bytes_of(global_message), global_message.size(), key.key.data());
-  return std::string(kUntrusted) + "signature from gpuhealth secret key " + text_of(key.id) + "\n" + encode(raw) + "\n" +
-         std::string(kTrusted) + std::string(trusted_comment) + "\n" + encode(global) + "\n";
+  return std::string(kUntrusted) + "signature from gpuhealth secret key " + text_of(key.id) + "\n" + encode(raw) +
+         "\n" + std::string(kTrusted) + std::string(trusted_comment) + "\n" + encode(global) + "\n";
 }
 
 Result<Signature> parse_signature(std::string_view text) {
@@ -164,11 +170,14 @@ bool verify(const Signature& signature, std::string_view payload, const PublicKe
   if (!ready() || signature.id != key.id) return false;
   const auto hash = blake2b(payload);
   const bool fits = signature.prehashed
-                        ? crypto_sign_ed25519_verify_detached(signature.signature.data(), hash.data(), hash.size(), key.key.data()) == 0
-                        : crypto_sign_ed25519_verify_detached(signature.signature.data(), bytes_of(payload), payload.size(), key.key.data()) == 0;
+                        ? crypto_sign_ed25519_verify_detached(signature.signature.data(), hash.data(), hash.size(),
+                                                              key.key.data()) == 0
+                        : crypto_sign_ed25519_verify_detached(signature.signature.data(), bytes_of(payload),
+                                                              payload.size(), key.key.data()) == 0;
   std::string global_message(reinterpret_cast<const char*>(signature.signature.data()), signature.signature.size());
   global_message += signature.trusted_comment;
-  return fits && crypto_sign_ed25519_verify_detached(signature.global.data(), bytes_of(global_message), global_message.size(), key.key.data()) == 0;
+  return fits && crypto_sign_ed25519_verify_detached(signature.global.data(), bytes_of(global_message),
+                                                     global_message.size(), key.key.data()) == 0;
 }
 
 }  // namespace gpuhealth::policy

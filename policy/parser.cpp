@@ -74,8 +74,11 @@ class Parser {
   void targets(const yaml::Node& node) {
     const Fields fields = section(node, SectionId::Targets);
     Targets& t = policy_.targets;
-    for (const auto& [key, list] : {std::pair("host", &t.host), {"gfx", &t.gfx}, {"sku", &t.sku},
-                                    {"distribution", &t.distribution}, {"kernel", &t.kernel}})
+    for (const auto& [key, list] : {std::pair("host", &t.host),
+                                    {"gfx", &t.gfx},
+                                    {"sku", &t.sku},
+                                    {"distribution", &t.distribution},
+                                    {"kernel", &t.kernel}})
       if (const auto* value = fields.find(key)) *list = read_texts(*value, key, mistakes_);
     if (const auto* vendor = fields.find("vendor")) vendors(*vendor);
     if (const auto* labels = fields.find("labels")) read_labels(*labels);
@@ -117,7 +120,8 @@ class Parser {
   std::optional<double> bytes(const Fields& fields, std::string_view key) {
     const auto* node = fields.find(key);
     if (node == nullptr) return std::nullopt;
-    const auto value = node->kind == yaml::Kind::Scalar ? parse_bytes(node->text) : fail(ErrorCode::InvalidInput, "is no number; write 16GiB");
+    const auto value = node->kind == yaml::Kind::Scalar ? parse_bytes(node->text)
+                                                        : fail(ErrorCode::InvalidInput, "is no number; write 16GiB");
     if (value && *value >= 0) return *value;
     mistakes_.value(*node, key, value ? "must not be negative" : value.error().text);
     return std::nullopt;
@@ -151,7 +155,8 @@ class Parser {
       Rule out = rule(*item, after);
       if (!out.name.empty()) {
         if (const auto [it, fresh] = lines.emplace(out.name, item->at.line); !fresh)
-          mistakes_.add(item->at, "there are two rules " + yaml::shown(out.name), out.name, "the first is at line " + std::to_string(it->second));
+          mistakes_.add(item->at, "there are two rules " + yaml::shown(out.name), out.name,
+                        "the first is at line " + std::to_string(it->second));
       }
       policy_.rules.push_back(std::move(out));
     }
@@ -172,9 +177,11 @@ class Parser {
     out.line = node.at.line;
     out.cooldown = parse_duration("10m").value();
     if (const auto* name = fields.find("name")) out.name = read_name(*name, "name", mistakes_).value_or("");
-    if (const auto* text = fields.find("description")) out.description = read_text(*text, "description", mistakes_).value_or("");
+    if (const auto* text = fields.find("description"))
+      out.description = read_text(*text, "description", mistakes_).value_or("");
     if (const auto* word = fields.find("mode")) out.mode = mode(*word);
-    for (const auto& [key, field] : {std::pair("for", &Rule::hold), {"clear_for", &Rule::clear_for}, {"cooldown", &Rule::cooldown}})
+    for (const auto& [key, field] :
+         {std::pair("for", &Rule::hold), {"clear_for", &Rule::clear_for}, {"cooldown", &Rule::cooldown}})
       if (const auto* time = fields.find(key)) out.*field = read_duration(*time, key, mistakes_).value_or(Duration{});
     WhenReader reader(mistakes_);
     if (const auto* when = fields.find("when"))
@@ -221,7 +228,8 @@ class Parser {
       for (const auto& action : rule.actions)
         if (action.kind == ActionKind::Reboot && !action.params.contains("window"))
           mistakes_.add(fields.at, name + " reboots and lacks the parameter \"window\"");
-      if (rule.actions.back().kind != ActionKind::Reboot) mistakes_.add(fields.at, name + ": what stands behind reboot is never done");
+      if (rule.actions.back().kind != ActionKind::Reboot)
+        mistakes_.add(fields.at, name + ": what stands behind reboot is never done");
     }
     const bool reversible = std::ranges::any_of(
         rule.actions, [](const PlannedAction& a) { return info(a.kind).risk == ActionRisk::Reversible; });

@@ -96,7 +96,7 @@ struct Rule {
   std::string description;
   std::optional<Mode> mode;
   When when;
-  Duration hold{};       // for:
+  Duration hold{};  // for:
   Duration clear_for{};
   Duration cooldown{};
   std::optional<Rate> budget;
@@ -125,9 +125,9 @@ struct ParsedPolicy {
   std::optional<Policy> policy;
   std::vector<yaml::Mistake> mistakes;  // by place
 };
-inline constexpr std::size_t kMostRules = 1000;     // of a file
-inline constexpr std::size_t kMostMistakes = 100;   // of a file, then one that says that there are more
-inline constexpr int kMostNesting = 8;              // of all, any and not
+inline constexpr std::size_t kMostRules = 1000;    // of a file
+inline constexpr std::size_t kMostMistakes = 100;  // of a file, then one that says that there are more
+inline constexpr int kMostNesting = 8;             // of all, any and not
 ParsedPolicy parse_policy(std::string_view file, std::string_view text);
 
 // A machine-wide action: it is asked for once, whatever number of GPUs wants it.

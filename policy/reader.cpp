@@ -38,7 +38,8 @@ void Mistakes::add(yaml::Place at, std::string text, std::string_view found, std
 
 void Mistakes::value(const yaml::Node& node, std::string_view key, std::string_view what, std::string hint) {
   const bool scalar = node.kind == yaml::Kind::Scalar;
-  add(node.at, std::string(key) + ": " + (scalar ? yaml::shown(node.text) : kind_of(node) + ", which") + " " + std::string(what),
+  add(node.at,
+      std::string(key) + ": " + (scalar ? yaml::shown(node.text) : kind_of(node) + ", which") + " " + std::string(what),
       node.text, std::move(hint));
 }
 
@@ -46,7 +47,8 @@ void Mistakes::unknown(const yaml::Node& node, std::string_view what, std::span<
   if (node.kind != yaml::Kind::Scalar) {
     add(node.at, std::string(what) + ": a word is expected, " + kind_of(node), node.text, hint_among("", words));
   } else {
-    add(node.at, std::string(what) + ": there is no " + yaml::shown(node.text), node.text, hint_among(node.text, words));
+    add(node.at, std::string(what) + ": there is no " + yaml::shown(node.text), node.text,
+        hint_among(node.text, words));
   }
 }
 
@@ -74,7 +76,8 @@ Fields read_map(const yaml::Node& node, std::string_view what, std::span<const K
   std::vector<std::string> known;
   for (const KeyRow& row : keys) known.emplace_back(row.key);
   if (node.kind != yaml::Kind::Map) {
-    mistakes.add(node.at, std::string(what) + " must hold keys; " + kind_of(node), node.text, "such as \"" + known.front() + ": …\"");
+    mistakes.add(node.at, std::string(what) + " must hold keys; " + kind_of(node), node.text,
+                 "such as \"" + known.front() + ": …\"");
     return out;
   }
   std::map<std::string_view, yaml::Place> seen;
@@ -90,7 +93,8 @@ Fields read_map(const yaml::Node& node, std::string_view what, std::span<const K
       continue;
     }
     if (std::ranges::find(known, key.text) == known.end()) {
-      mistakes.add(key.at, std::string(what) + " has no key " + yaml::shown(key.text), key.text, hint_among(key.text, known));
+      mistakes.add(key.at, std::string(what) + " has no key " + yaml::shown(key.text), key.text,
+                   hint_among(key.text, known));
       continue;
     }
     out.values.emplace(key.text, &node.items[i]);
@@ -113,8 +117,11 @@ std::optional<std::string> read_text(const yaml::Node& node, std::string_view ke
 }
 
 std::optional<std::string> read_name(const yaml::Node& node, std::string_view key, Mistakes& mistakes) {
-  const auto fine = [](unsigned char c) { return (std::isalnum(c) != 0 && c < 0x80) || c == '.' || c == '_' || c == '-'; };
-  if (node.kind == yaml::Kind::Scalar && !node.text.empty() && node.text.size() <= 64 && std::ranges::all_of(node.text, fine))
+  const auto fine = [](unsigned char c) {
+    return (std::isalnum(c) != 0 && c < 0x80) || c == '.' || c == '_' || c == '-';
+  };
+  if (node.kind == yaml::Kind::Scalar && !node.text.empty() && node.text.size() <= 64 &&
+      std::ranges::all_of(node.text, fine))
     return node.text;
   mistakes.value(node, key, "is no name", "letters, digits, . _ and -, at most 64");
   return std::nullopt;

@@ -54,8 +54,8 @@ std::optional<bool> read_flag(const yaml::Node& node, std::string_view key, Mist
 std::optional<std::int64_t> read_whole(const yaml::Node& node, std::string_view key, std::int64_t low,
                                        std::int64_t high, Mistakes& mistakes);
 std::optional<Duration> read_duration(const yaml::Node& node, std::string_view key, Mistakes& mistakes);
-std::optional<std::size_t> read_word(const yaml::Node& node, std::string_view key,
-                                     std::span<const std::string> words, Mistakes& mistakes);
+std::optional<std::size_t> read_word(const yaml::Node& node, std::string_view key, std::span<const std::string> words,
+                                     Mistakes& mistakes);
 // One word or a list of them.
 std::vector<const yaml::Node*> read_list(const yaml::Node& node, std::string_view key, std::size_t most,
                                          Mistakes& mistakes);

@@ -60,7 +60,8 @@ std::string expand(const std::string& text, const RequestContext& context) {
     const auto open = text.find('{', at);
     const auto close = open == std::string::npos ? open : text.find('}', open);
     if (close == std::string::npos) return out + text.substr(at);
-    out += text.substr(at, open - at) + safe(filled(std::string_view(text).substr(open + 1, close - open - 1), context));
+    out +=
+        text.substr(at, open - at) + safe(filled(std::string_view(text).substr(open + 1, close - open - 1), context));
     at = close + 1;
   }
   return out;

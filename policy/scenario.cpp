@@ -70,7 +70,8 @@ bool fits(const Expectation& e, const TimedDecision& d) {
       if (it == decision.actions[i].params.end() || it->second != value) return false;
     }
   }
-  return std::ranges::all_of(e.because, [&](const std::string& part) { return decision.reason.find(part) != std::string::npos; });
+  return std::ranges::all_of(e.because,
+                             [&](const std::string& part) { return decision.reason.find(part) != std::string::npos; });
 }
 
 std::string wanted(const Expectation& e) {
@@ -97,7 +98,8 @@ void compare(const TestFile& test, TestResult& out) {
     }
     if (!met) unmet.push_back(&e);
   }
-  for (const auto* e : unmet) out.failures.push_back(fmt::format("{}:{}: not decided: {}", out.file, e->line, wanted(*e)));
+  for (const auto* e : unmet)
+    out.failures.push_back(fmt::format("{}:{}: not decided: {}", out.file, e->line, wanted(*e)));
   for (std::size_t i = 0; i < used.size(); ++i)
     if (!used[i]) out.failures.push_back(out.file + ": decided, and not expected: " + line_of(out.decisions[i]));
 }
@@ -113,7 +115,8 @@ void override_mode(PolicySet& set, Mode mode) {
 
 std::string text_of(const ActionRequest& action) {
   std::string out(to_string(action.kind));
-  for (const auto& [key, value] : action.params) out += fmt::format(" {}={}", key, value.find(' ') == std::string::npos ? value : yaml::shown(value));
+  for (const auto& [key, value] : action.params)
+    out += fmt::format(" {}={}", key, value.find(' ') == std::string::npos ? value : yaml::shown(value));
   return out;
 }
 
@@ -122,7 +125,8 @@ std::string line_of(const TimedDecision& timed) {
   std::string actions;
   for (const auto& action : d.actions) actions += (actions.empty() ? "" : ", ") + text_of(action);
   return fmt::format("{}  {}{}  {}/{}  {}  {}  ({})", text_of(timed.at), to_string(d.outcome),
-                     d.block == Block::None ? "" : fmt::format(" by {}", to_string(d.block)), d.policy, d.rule, d.device, actions, d.reason);
+                     d.block == Block::None ? "" : fmt::format(" by {}", to_string(d.block)), d.policy, d.rule,
+                     d.device, actions, d.reason);
 }
 
 TestResult run_test(const std::string& path, std::string_view text) {
@@ -137,11 +141,13 @@ TestResult run_test(const std::string& path, std::string_view text) {
   const TestFile test = read_test(*parsed.root, mistakes);
   out.name = test.name;
   const Duration end = end_of(test);
-  if (mistakes.empty() && end / step_of(test, end) > kMostSteps) mistakes.add({}, "takes more than two million steps", "", "state a longer step");
+  if (mistakes.empty() && end / step_of(test, end) > kMostSteps)
+    mistakes.add({}, "takes more than two million steps", "", "state a longer step");
   out.mistakes = mistakes.take();
   if (!out.mistakes.empty()) return out;
   std::vector<std::string> paths;
-  for (const auto& policy : test.policies) paths.push_back((fs::path(path).parent_path() / policy).lexically_normal().string());
+  for (const auto& policy : test.policies)
+    paths.push_back((fs::path(path).parent_path() / policy).lexically_normal().string());
   auto loaded = load_named(paths);
   if (!loaded) {
     out.policy_mistakes.push_back(loaded.error().text);

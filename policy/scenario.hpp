@@ -24,9 +24,9 @@ struct Expectation {
   std::string gpu;  // empty: any
   std::optional<Outcome> outcome;
   std::optional<Block> block;
-  std::vector<ActionKind> actions;                                // empty: not looked at
-  std::vector<std::map<std::string, std::string>> params;         // those stated, of each action
-  std::vector<std::string> because;                               // parts of the reason
+  std::vector<ActionKind> actions;                         // empty: not looked at
+  std::vector<std::map<std::string, std::string>> params;  // those stated, of each action
+  std::vector<std::string> because;                        // parts of the reason
   int line = 0;
 };
 

@@ -73,7 +73,8 @@ class Reader {
     if (const auto* node = fields.find("name")) out_.name = read_text(*node, "name", mistakes_).value_or("");
     if (const auto* node = fields.find("policy")) out_.policies = read_texts(*node, "policy", mistakes_);
     if (const auto* node = fields.find("mode"))
-      if (const auto at = read_word(*node, "mode", words_of(ValueKind::Mode), mistakes_)) out_.mode = static_cast<Mode>(*at);
+      if (const auto at = read_word(*node, "mode", words_of(ValueKind::Mode), mistakes_))
+        out_.mode = static_cast<Mode>(*at);
     if (const auto* node = fields.find("start")) {
       const auto time = node->kind == yaml::Kind::Scalar ? parse_date_time(node->text) : std::nullopt;
       if (time) out_.start = *time;
@@ -88,7 +89,8 @@ class Reader {
     gpus(fields.find("gpus"));
     if (const auto* node = fields.find("timeline"))
       for (const auto* item : read_list(*node, "timeline", kMostEntries, mistakes_)) entry(*item);
-    if (const auto* node = fields.find("expect"); node != nullptr && !(node->kind == yaml::Kind::List && node->items.empty()))
+    if (const auto* node = fields.find("expect");
+        node != nullptr && !(node->kind == yaml::Kind::List && node->items.empty()))
       for (const auto* item : read_list(*node, "expect", kMostEntries, mistakes_)) expectation(*item);
   }
 
@@ -106,7 +108,10 @@ class Reader {
   void machine(const yaml::Node& node) {
     const Fields fields = section(node, "machine", "machine");
     MachineFacts& m = out_.snapshot.machine;
-    for (const auto& [key, text] : {std::pair("host", &m.host), {"distribution", &m.distribution}, {"version", &m.version}, {"kernel", &m.kernel}})
+    for (const auto& [key, text] : {std::pair("host", &m.host),
+                                    {"distribution", &m.distribution},
+                                    {"version", &m.version},
+                                    {"kernel", &m.kernel}})
       if (const auto* value = fields.find(key)) *text = read_text(*value, key, mistakes_).value_or("");
     const auto* labels = fields.find("labels");
     if (labels == nullptr) return;
@@ -133,7 +138,8 @@ class Reader {
       if (const auto* name = fields.find("name"))
         if (auto text = read_text(*name, "name", mistakes_)) gpu.label = *text, gpu.skus.push_back(std::move(*text));
       if (const auto* vram = fields.find("vram")) {
-        const auto bytes = vram->kind == yaml::Kind::Scalar ? parse_bytes(vram->text) : fail(ErrorCode::InvalidInput, "is no size; write 24GiB");
+        const auto bytes = vram->kind == yaml::Kind::Scalar ? parse_bytes(vram->text)
+                                                            : fail(ErrorCode::InvalidInput, "is no size; write 24GiB");
         if (bytes) gpu.vram = *bytes;
         if (!bytes) mistakes_.value(*vram, "vram", bytes.error().text);
       }
@@ -165,10 +171,12 @@ class Reader {
     out.severity = info(*type).severity;
     out.detail = info(*type).title;
     if (const auto* severity = fields.find("severity"))
-      if (const auto at = read_word(*severity, "severity", words_of(ValueKind::Severity), mistakes_)) out.severity = static_cast<Severity>(*at);
+      if (const auto at = read_word(*severity, "severity", words_of(ValueKind::Severity), mistakes_))
+        out.severity = static_cast<Severity>(*at);
     if (const auto* detail = fields.find("detail")) out.detail = read_text(*detail, "detail", mistakes_).value_or("");
     if (const auto* cause = fields.find("cause"))
-      if (read_word(*cause, "cause", words_of(ValueKind::Cause), mistakes_)) out.evidence.push_back({"cause", cause->text});
+      if (read_word(*cause, "cause", words_of(ValueKind::Cause), mistakes_))
+        out.evidence.push_back({"cause", cause->text});
     return out;
   }
 
@@ -198,11 +206,12 @@ class Reader {
       std::optional<double> value;
       if (node.items[i].text != "unknown") {
         const auto quantity = node.items[i].kind == yaml::Kind::Scalar ? parse_quantity(node.items[i].text, info.unit)
-                                                                      : fail(ErrorCode::InvalidInput, "is no value");
+                                                                       : fail(ErrorCode::InvalidInput, "is no value");
         if (quantity) value = *quantity;
         if (!quantity) mistakes_.value(node.items[i], info.name, quantity.error().text);
       }
-      out.gpu_changes.emplace_back([id = info.id, value](Snapshot& s, std::size_t gpu, WallTime) { set_reading(s, gpu, id, value); });
+      out.gpu_changes.emplace_back(
+          [id = info.id, value](Snapshot& s, std::size_t gpu, WallTime) { set_reading(s, gpu, id, value); });
     }
   }
 
@@ -227,7 +236,8 @@ class Reader {
     auto& changes = out.gpu_changes;
     if (const auto* node = fields.find("confirm"))
       if (auto c = condition(*node))
-        changes.emplace_back([c = std::move(*c)](Snapshot& s, std::size_t gpu, WallTime now) { confirm(s, gpu, now, c); });
+        changes.emplace_back(
+            [c = std::move(*c)](Snapshot& s, std::size_t gpu, WallTime now) { confirm(s, gpu, now, c); });
     if (const auto* node = fields.find("acknowledge"))
       if (const auto type = condition_type(*node, "acknowledge"))
         changes.emplace_back([type](Snapshot& s, std::size_t gpu, WallTime) {
@@ -238,11 +248,14 @@ class Reader {
         changes.emplace_back([type](Snapshot& s, std::size_t gpu, WallTime now) { clear(s, gpu, now, *type); });
     if (const auto* node = fields.find("canary"))
       if (auto fact = canary(*node))
-        changes.emplace_back([fact = std::move(*fact)](Snapshot& s, std::size_t gpu, WallTime) { s.devices.at(gpu).canaries.push_back(fact); });
+        changes.emplace_back([fact = std::move(*fact)](Snapshot& s, std::size_t gpu, WallTime) {
+          s.devices.at(gpu).canaries.push_back(fact);
+        });
     if (const auto* node = fields.find("recovered"))
       if (read_word(*node, "recovered", words_of(ValueKind::Canary), mistakes_))
         changes.emplace_back([name = node->text](Snapshot& s, std::size_t gpu, WallTime) {
-          std::erase_if(s.devices.at(gpu).canaries, [&](const CanaryFact& f) { return name == "any" || f.canary == name; });
+          std::erase_if(s.devices.at(gpu).canaries,
+                        [&](const CanaryFact& f) { return name == "any" || f.canary == name; });
         });
     if (const auto* node = fields.find("event"))
       if (read_word(*node, "event", words_of(ValueKind::EventType), mistakes_))
@@ -282,7 +295,8 @@ class Reader {
     if (const auto* gpu = fields.find("gpu"); gpu != nullptr && gpu_named(*gpu)) out.gpu = gpu->text;
     if (const auto* outcome = fields.find("decision")) {
       std::vector<std::string> words;
-      for (int i = 0; i <= static_cast<int>(Outcome::Revert); ++i) words.emplace_back(to_string(static_cast<Outcome>(i)));
+      for (int i = 0; i <= static_cast<int>(Outcome::Revert); ++i)
+        words.emplace_back(to_string(static_cast<Outcome>(i)));
       if (const auto at = read_word(*outcome, "decision", words, mistakes_)) out.outcome = static_cast<Outcome>(*at);
     }
     if (const auto* block = fields.find("block")) {
@@ -314,7 +328,8 @@ class Reader {
         const auto* value = fields.find(param.name);
         if (value == nullptr) continue;
         // A text is compared as it comes out, with its braces filled in.
-        auto text = param.kind == ParamKind::Text ? read_text(*value, param.name, mistakes_) : read_param(param, *value, mistakes_);
+        auto text = param.kind == ParamKind::Text ? read_text(*value, param.name, mistakes_)
+                                                  : read_param(param, *value, mistakes_);
         if (text) stated[std::string(param.name)] = std::move(*text);
       }
     }

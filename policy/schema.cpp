@@ -19,7 +19,8 @@ constexpr const char* kName = "^[A-Za-z0-9._-]{1,64}$";
 // "rule" of "a rule".
 std::string definition(SectionId section) {
   const auto name = name_of(section);
-  return std::string(name.substr(name.starts_with("a") && name.find(' ') != std::string_view::npos ? name.find(' ') + 1 : 0));
+  return std::string(
+      name.substr(name.starts_with("a") && name.find(' ') != std::string_view::npos ? name.find(' ') + 1 : 0));
 }
 Json reference(SectionId section) {
   return {{"$ref", "#/$defs/" + definition(section)}};
@@ -67,11 +68,18 @@ Json actions() {
       if (param.required) required.push_back(param.name);
     }
     if (required.empty()) names.push_back(action.name);
-    Json one = {{"description", action.does}, {"type", {"object", "null"}}, {"properties", params}, {"additionalProperties", false}};
+    Json one = {{"description", action.does},
+                {"type", {"object", "null"}},
+                {"properties", params},
+                {"additionalProperties", false}};
     if (!required.empty()) one["required"] = required;
     with_params[std::string(action.name)] = std::move(one);
   }
-  const Json map = {{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"properties", with_params}, {"additionalProperties", false}};
+  const Json map = {{"type", "object"},
+                    {"minProperties", 1},
+                    {"maxProperties", 1},
+                    {"properties", with_params},
+                    {"additionalProperties", false}};
   return {{"type", "array"}, {"minItems", 1}, {"maxItems", 16}, {"items", {{"oneOf", {{{"enum", names}}, map}}}}};
 }
 
@@ -113,7 +121,9 @@ Json value_of(const KeyInfo& key) {
     case ValueKind::Vendors:
       return one_or_more(words(key.value));
     case ValueKind::Labels:
-      return {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", {{"type", {"string", "number", "boolean"}}}}};
+      return {{"type", "object"},
+              {"minProperties", 1},
+              {"additionalProperties", {{"type", {"string", "number", "boolean"}}}}};
     default:
       return words(key.value);
   }
@@ -124,7 +134,8 @@ Json section(SectionId id) {
   for (const KeyInfo& key : keys_of(id)) {
     Json value = value_of(key);
     value["description"] = key.meaning;
-    if (!key.standard.empty()) value["description"] = std::string(key.meaning) + "; default " + std::string(key.standard);
+    if (!key.standard.empty())
+      value["description"] = std::string(key.meaning) + "; default " + std::string(key.standard);
     properties[std::string(key.key)] = std::move(value);
     if (key.required) required.push_back(key.key);
   }

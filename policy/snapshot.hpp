@@ -35,8 +35,8 @@ struct CanaryFact {
 };
 
 struct DeviceState {
-  std::string id;     // DeviceInfo::id()
-  std::string label;  // for people; empty: the id
+  std::string id;                 // DeviceInfo::id()
+  std::string label;              // for people; empty: the id
   std::string vendor;             // "amd", "intel", "nvidia"; empty: not known
   std::string gfx;                // empty: not known
   std::vector<std::string> skus;  // product names, "1002:744c"

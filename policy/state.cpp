@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the evaluator remembers, as JSON: across restarts of the daemon and boots, so that no crash renews a budget.
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
@@ -21,8 +22,9 @@ Stamp stamp(const Json& json) {
 }
 
 Json request(const ActionRequest& r) {
-  return {{"action", to_string(r.kind)}, {"device", r.device}, {"params", r.params}, {"policy", r.policy},
-          {"rule", r.rule}, {"condition", r.condition}, {"reason", r.reason}};
+  return {{"action", to_string(r.kind)}, {"device", r.device}, {"params", r.params},
+          {"policy", r.policy},          {"rule", r.rule},     {"condition", r.condition},
+          {"reason", r.reason}};
 }
 ActionRequest request(const Json& json) {
   ActionRequest out;
@@ -53,8 +55,13 @@ Json cells(const State& state) {
   for (std::size_t i = 0; i < state.cells.size(); ++i) {
     const State::Cell& cell = state.cells[i];
     if (idle(cell)) continue;
-    out.push_back({{"rule", i / state.devices.size()}, {"device", i % state.devices.size()}, {"held", cell.held_us},
-                   {"cleared", cell.cleared_us}, {"memory", cell.memory}, {"active", cell.active}, {"fired", cell.fired},
+    out.push_back({{"rule", i / state.devices.size()},
+                   {"device", i % state.devices.size()},
+                   {"held", cell.held_us},
+                   {"cleared", cell.cleared_us},
+                   {"memory", cell.memory},
+                   {"active", cell.active},
+                   {"fired", cell.fired},
                    {"said", static_cast<int>(cell.said)}});
   }
   return out;
@@ -64,7 +71,8 @@ void read_cells(const Json& json, State& state) {
   for (const Json& row : json) {
     const auto rule = row.at("rule").get<std::size_t>();
     const auto device = row.at("device").get<std::size_t>();
-    if (rule >= state.rules.size() || device >= state.devices.size()) throw std::invalid_argument("a rule or GPU that is not listed");
+    if (rule >= state.rules.size() || device >= state.devices.size())
+      throw std::invalid_argument("a rule or GPU that is not listed");
     State::Cell& cell = state.cells.at(rule * state.devices.size() + device);
     cell.held_us = row.at("held").get<std::int64_t>();
     cell.cleared_us = row.at("cleared").get<std::int64_t>();
@@ -72,7 +80,8 @@ void read_cells(const Json& json, State& state) {
     cell.active = row.at("active").get<bool>();
     cell.fired = row.at("fired").get<bool>();
     const int said = row.at("said").get<int>();
-    if (said < 0 || said > static_cast<int>(Block::Conflict)) throw std::invalid_argument("a reason that does not exist");
+    if (said < 0 || said > static_cast<int>(Block::Conflict))
+      throw std::invalid_argument("a reason that does not exist");
     cell.said = static_cast<Block>(said);
   }
 }
@@ -85,7 +94,8 @@ State read_state(const Json& json) {
   if (json.contains("breaker")) out.breaker = stamp(json.at("breaker"));
   json.at("rules").get_to(out.rules);
   json.at("devices").get_to(out.devices);
-  if (out.rules.size() > kMostEntries || out.devices.size() > 1024) throw std::invalid_argument("too many rules or GPUs");
+  if (out.rules.size() > kMostEntries || out.devices.size() > 1024)
+    throw std::invalid_argument("too many rules or GPUs");
   out.cells.resize(out.rules.size() * out.devices.size());
   out.firings.resize(out.rules.size());
   read_cells(json.at("cells"), out);
@@ -110,7 +120,7 @@ std::string_view to_string(Outcome outcome) {
 
 std::string_view to_string(Block block) {
   constexpr std::array<std::string_view, 9> names = {"none", "cooldown", "budget", "machine-limit", "breaker",
-                                                     "busy", "battery", "window", "conflict"};
+                                                     "busy", "battery",  "window", "conflict"};
   return names.at(static_cast<std::size_t>(block));
 }
 
@@ -129,12 +139,16 @@ std::string save(const State& state) {
   out["firings"] = Json::array();
   for (std::size_t rule = 0; rule < state.firings.size(); ++rule)
     for (const auto& f : state.firings[rule])
-      out["firings"].push_back({{"rule", rule}, {"device", f.device}, {"at", stamp(f.at)}, {"mode", to_string(f.mode)}});
+      out["firings"].push_back(
+          {{"rule", rule}, {"device", f.device}, {"at", stamp(f.at)}, {"mode", to_string(f.mode)}});
   out["changes"] = Json::array();
   for (const auto& c : state.changes) out["changes"].push_back({{"at", stamp(c.at)}, {"mode", to_string(c.mode)}});
   out["holds"] = Json::array();
   for (const auto& h : state.holds)
-    out["holds"].push_back({{"rule", h.rule}, {"device", h.device}, {"mode", to_string(h.mode)}, {"request", request(h.request)},
+    out["holds"].push_back({{"rule", h.rule},
+                            {"device", h.device},
+                            {"mode", to_string(h.mode)},
+                            {"request", request(h.request)},
                             {"revert_held", h.revert_held_us}});
   return out.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -148,8 +162,7 @@ Result<State> load_state(std::string_view text) {
 }
 
 void reset_breaker(State& state) {
-  state.breaker.reset();
-  state.changes.clear();
+  state.breaker.reset();  // what was done still counts: it opens again when as much follows within its time
 }
 
 }  // namespace gpuhealth::policy

@@ -158,7 +158,8 @@ Result<Duration> parse_duration(std::string_view text) {
   if (!parts) return fail(ErrorCode::InvalidInput, "is no time; write 90s, 5m, 24h or 7d");
   if (parts->suffix.empty())
     return fail(ErrorCode::InvalidInput,
-                parts->value == 0 ? "lacks its unit; write 0s" : "lacks its unit; write " + std::string(text) + "s or " + std::string(text) + "m");
+                parts->value == 0 ? "lacks its unit; write 0s"
+                                  : "lacks its unit; write " + std::string(text) + "s or " + std::string(text) + "m");
   const auto us = scaled(kTimes, *parts);
   if (!us) return fail(ErrorCode::InvalidInput, "has no unit of time; known are ms, s, m, h, d and w");
   if (*us < 0 || *us > kLongest) return fail(ErrorCode::InvalidInput, "must be 0s to 3660d");
@@ -186,14 +187,17 @@ Result<double> parse_quantity(std::string_view text, Unit unit) {
   if (unit == Unit::Lane && number.starts_with('x')) number.remove_prefix(1);
   const auto parts = split(number);
   const auto units = units_of(unit);
-  const std::string example = fmt::format("{}{}{}", unit == Unit::Byte ? "16" : parts ? number.substr(0, number.size() - parts->suffix.size()) : "10",
-                                          unit == Unit::Byte || units.front().suffix.empty() ? "" : " ",
+  auto stated = parts ? number.substr(0, number.size() - parts->suffix.size()) : std::string_view("10");
+  while (stated.ends_with(' ')) stated.remove_suffix(1);
+  const bool spaced = unit != Unit::Byte && !units.front().suffix.empty();
+  const std::string example = fmt::format("{}{}{}", unit == Unit::Byte ? "16" : stated, spaced ? " " : "",
                                           unit == Unit::Byte ? "GiB" : units.front().suffix);
   if (!parts) return fail(ErrorCode::InvalidInput, "is no number; write " + example);
   for (const Scale& row : units)
     if (row.suffix == parts->suffix) return parts->value * row.factor;
   if (parts->suffix.empty()) return fail(ErrorCode::InvalidInput, "lacks its unit; write " + example);
-  return fail(ErrorCode::InvalidInput, units.front().suffix.empty() ? "is a count and has no unit" : "has another unit; write " + example);
+  return fail(ErrorCode::InvalidInput,
+              units.front().suffix.empty() ? "is a count and has no unit" : "has another unit; write " + example);
 }
 
 std::string text_of(double value, Unit unit) {
@@ -234,8 +238,9 @@ std::string text_of(WallTime time) {
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day day(days);
   const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::seconds>(time - days));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
-                     static_cast<unsigned>(day.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count());
 }
 
 std::optional<Window> parse_window(std::string_view text) {
@@ -263,7 +268,8 @@ bool within(const Window& window, WallTime now, int utc_offset_s) {
   // ISO: Monday is 1.
   const unsigned today = std::chrono::weekday(days).iso_encoding() - 1;
   const auto on = [&](unsigned day) { return (window.days >> day & 1U) != 0; };
-  if (window.from_minute < window.to_minute) return on(today) && minute >= window.from_minute && minute < window.to_minute;
+  if (window.from_minute < window.to_minute)
+    return on(today) && minute >= window.from_minute && minute < window.to_minute;
   return (on(today) && minute >= window.from_minute) || (on((today + 6) % 7) && minute < window.to_minute);
 }
 

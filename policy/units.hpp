@@ -20,8 +20,8 @@ std::string text_of(Duration time);  // "5m", "1h30m"
 Result<double> parse_bytes(std::string_view text);  // "64MiB"
 // "95 C", "250W", "16 GT/s", "x8"; counts and lanes may be bare numbers.
 Result<double> parse_quantity(std::string_view text, Unit unit);
-std::string text_of(double value, Unit unit);  // "95 C"
-Result<double> parse_times(std::string_view text);  // "1.5x"
+std::string text_of(double value, Unit unit);               // "95 C"
+Result<double> parse_times(std::string_view text);          // "1.5x"
 std::optional<double> parse_number(std::string_view text);  // all of it, finite
 std::optional<std::int64_t> parse_whole(std::string_view text);
 

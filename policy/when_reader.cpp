@@ -86,8 +86,10 @@ std::optional<ReadingMatch> WhenReader::reading(const yaml::Node& node) {
   out.id = info.id;
   out.unit = info.unit;
   bool sound = true;
-  for (const auto& [key, field] : {std::pair("above", &ReadingMatch::above), {"below", &ReadingMatch::below},
-                                   {"at_least", &ReadingMatch::at_least}, {"at_most", &ReadingMatch::at_most},
+  for (const auto& [key, field] : {std::pair("above", &ReadingMatch::above),
+                                   {"below", &ReadingMatch::below},
+                                   {"at_least", &ReadingMatch::at_least},
+                                   {"at_most", &ReadingMatch::at_most},
                                    {"clear", &ReadingMatch::clear}}) {
     const yaml::Node* value = fields.find(key);
     if (value == nullptr) continue;
@@ -119,7 +121,9 @@ std::optional<CanaryMatch> WhenReader::canary(const yaml::Node& node) {
     if (at && *at + 1 < words.size()) out.finding = static_cast<canary::stats::FindingKind>(*at);
   }
   if (const auto* times = fields.find("slower_than")) {
-    const auto value = times->kind == yaml::Kind::Scalar ? parse_times(times->text) : fail(ErrorCode::InvalidInput, "is no number of times; write 1.5x");
+    const auto value = times->kind == yaml::Kind::Scalar
+                           ? parse_times(times->text)
+                           : fail(ErrorCode::InvalidInput, "is no number of times; write 1.5x");
     if (!value) mistakes_.value(*times, "slower_than", value.error().text);
     if (value) out.slower_than = *value;
   }
@@ -137,10 +141,13 @@ std::optional<EventMatch> WhenReader::event(const yaml::Node& node) {
   if (const auto* condition = fields.find("condition")) {
     out.condition = read_condition_type(*condition, "condition", mistakes_);
     if (at && !type->text.starts_with("condition."))
-      mistakes_.add(condition->at, "condition: goes with condition.confirmed, condition.cleared and condition.acknowledged only", type->text);
+      mistakes_.add(condition->at,
+                    "condition: goes with condition.confirmed, condition.cleared and condition.acknowledged only",
+                    type->text);
   }
   if (const auto* count = fields.find("count"))
-    if (const auto value = read_whole(*count, "count", 1, 1000, mistakes_)) out.count = static_cast<std::uint32_t>(*value);
+    if (const auto value = read_whole(*count, "count", 1, 1000, mistakes_))
+      out.count = static_cast<std::uint32_t>(*value);
   if (const auto* within = fields.find("within")) {
     if (const auto value = read_duration(*within, "within", mistakes_)) {
       out.within = *value;
@@ -198,9 +205,11 @@ std::optional<When> WhenReader::read(const yaml::Node& node, bool revert, int de
     }
   }
   if (node.kind == yaml::Kind::Map && parts == 0 && node.keys.empty())
-    mistakes_.add(node.at, std::string(what) + " says nothing", "", "known are condition, reading, canary, event, advisory, all, any, not");
+    mistakes_.add(node.at, std::string(what) + " says nothing", "",
+                  "known are condition, reading, canary, event, advisory, all, any, not");
   if (parts > 1)
-    mistakes_.add(node.at, std::string(what) + " holds " + std::to_string(parts) + " things", "", "join them with \"all:\" or \"any:\" and a list");
+    mistakes_.add(node.at, std::string(what) + " holds " + std::to_string(parts) + " things", "",
+                  "join them with \"all:\" or \"any:\" and a list");
   return out;
 }
 
