@@ -12,15 +12,8 @@ namespace gpuhealth::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using policy::kind_of;
 using policy::text_of;
-
-// Of the top level; empty when there is none.
-std::string kind_of(const std::optional<yaml::Node>& root) {
-  if (!root || root->kind != yaml::Kind::Map) return "";
-  for (std::size_t i = 0; i < root->keys.size() && i < root->items.size(); ++i)
-    if (root->keys[i].text == "kind") return root->items[i].text;
-  return "";
-}
 
 Result<std::vector<std::string>> yaml_files(const std::string& path) {
   std::error_code error;

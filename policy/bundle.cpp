@@ -136,7 +136,7 @@ Accepted<Bundle> collect_bundle(const std::string& folder, BundleHeader header) 
   const auto names = root ? root->list(".", kMostPolicyFiles) : tl::unexpected<Error>(root.error());
   if (!names) return refuse("unreadable", names.error().text);
   for (const auto& name : *names) {
-    if (!name.ends_with(".yaml") || name.starts_with('.')) continue;
+    if (!name.ends_with(".yaml") || name.ends_with(".test.yaml") || name.starts_with('.')) continue;
     if (!is_file_name(name)) return refuse("malformed", yaml::shown(name) + " is no name of a policy file");
     if (root->read_link(name)) return refuse("link", name + " is a link; a bundle takes files only");
     auto text = root->read(name, kMostPolicyBytes);

@@ -42,6 +42,7 @@ class Evaluator {
     enter_boot();
     fit();
     step_ = state_.last && state_.last->this_boot ? age(*state_.last, now_).count() : 0;
+    if (step_ > options_.longest_step.count()) step_ = 0;
     prune();
     end_orphans();
     revert();
@@ -223,6 +224,7 @@ class Evaluator {
       if (now == Tri::Yes && hold.revert_last > 0) hold.revert_held_us += step_;
       hold.revert_last = static_cast<std::int8_t>(now);
       if (now != Tri::Yes || hold.revert_held_us < flat->rule->revert_hold.count()) continue;
+      if (pass_on(*flat, hold)) continue;
       Why why;
       explain(*flat->rule->revert_when, context, why);
       due[{hold.rule, hold.device}] = sentence(why, flat->rule->revert_hold);
@@ -231,14 +233,27 @@ class Evaluator {
       undo([&](const State::Hold& hold) { return hold.rule == whose.first && hold.device == whose.second; }, reason);
   }
 
+  // What concerns the machine stays as long as one GPU of the rule's is in trouble.
+  bool pass_on(const FlatRule& flat, State::Hold& hold) {
+    if (!hold.request.device.empty()) return false;
+    const std::size_t row = static_cast<std::size_t>(&flat - rules_.data()) * state_.devices.size();
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      if (state_.devices[d] == hold.device || !state_.cells[row + d].active) continue;
+      hold.device = state_.devices[d];
+      hold.revert_held_us = 0, hold.revert_last = 0;
+      return true;
+    }
+    return false;
+  }
+
   // Without revert_when the next episode may ask again.
   void release() {
-    std::erase_if(state_.holds, [&](const State::Hold& hold) {
+    std::erase_if(state_.holds, [&](State::Hold& hold) {
       const FlatRule* flat = find_rule(hold.rule);
       const IndexedDevice* device = find_device(hold.device);
       if (flat == nullptr || flat->rule->revert_when || device == nullptr) return false;
       rule_ = static_cast<std::size_t>(flat - rules_.data());
-      return !cell_of(*device).active;
+      return !cell_of(*device).active && !pass_on(*flat, hold);
     });
   }
 

@@ -96,6 +96,8 @@ void reset_breaker(State& state);
 
 struct EvaluateOptions {
   Mode ceiling = Mode::Enforce;  // safe mode: Observe
+  // What lies further apart than this (a suspend, a stopped daemon) counts for no `for`.
+  Duration longest_step = Duration::max();
 };
 struct Evaluation {
   std::vector<Decision> decisions;

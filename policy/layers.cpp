@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/files.hpp"
+#include "policy/reader.hpp"
 
 namespace gpuhealth::policy {
 namespace {
@@ -26,7 +27,7 @@ constexpr auto kLayers = std::to_array<Layer>({
 });
 
 bool is_policy_name(std::string_view name) {
-  return name.ends_with(".yaml") && !name.starts_with('.');
+  return name.ends_with(".yaml") && !name.ends_with(".test.yaml") && !name.starts_with('.');
 }
 
 // Takes one file that counts into `out`.
@@ -65,6 +66,11 @@ std::optional<WallTime> bundle_expiry(const Root& root, const std::string& folde
   const auto json = nlohmann::json::parse(root.read(folder + "/bundle.json", 65536).value_or(""), nullptr, false);
   if (!json.is_object() || !json.contains("expires") || !json["expires"].is_string()) return std::nullopt;
   return parse_last_day(json["expires"].get<std::string>());
+}
+
+bool is_test(const Root& root, const std::string& name) {
+  const auto text = root.read(name, kMostPolicyBytes);
+  return text && kind_of(yaml::parse(*text).root) == "PolicyTest";
 }
 
 void finish(Loaded& out) {
@@ -175,9 +181,9 @@ Result<Loaded> load_named(const std::vector<std::string>& paths) {
     const auto root = Root::open(path);
     const auto listed = root ? root->list(".", kMostPolicyFiles) : tl::unexpected<Error>(root.error());
     if (!listed) return tl::unexpected<Error>(listed.error());
-    const auto before = files.size();
+    const auto before = files.size();  // tests may stand beside
     for (const auto& name : *listed)
-      if (is_policy_name(name)) files.push_back((fs::path(path) / name).string());
+      if (is_policy_name(name) && !is_test(*root, name)) files.push_back((fs::path(path) / name).string());
     if (files.size() == before) return fail(ErrorCode::NotFound, path + " holds no file *.yaml");
   }
   for (const auto& path : files) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kFewWords = 8;
 constexpr std::size_t kMostText = 2000;
 
-std::string kind_of(const yaml::Node& node) {
+std::string stands_there(const yaml::Node& node) {
   switch (node.kind) {
     case yaml::Kind::Null:
       return "nothing stands there";
@@ -39,13 +39,14 @@ void Mistakes::add(yaml::Place at, std::string text, std::string_view found, std
 void Mistakes::value(const yaml::Node& node, std::string_view key, std::string_view what, std::string hint) {
   const bool scalar = node.kind == yaml::Kind::Scalar;
   add(node.at,
-      std::string(key) + ": " + (scalar ? yaml::shown(node.text) : kind_of(node) + ", which") + " " + std::string(what),
+      std::string(key) + ": " + (scalar ? yaml::shown(node.text) : stands_there(node) + ", which") + " " +
+          std::string(what),
       node.text, std::move(hint));
 }
 
 void Mistakes::unknown(const yaml::Node& node, std::string_view what, std::span<const std::string> words) {
   if (node.kind != yaml::Kind::Scalar) {
-    add(node.at, std::string(what) + ": a word is expected, " + kind_of(node), node.text, hint_among("", words));
+    add(node.at, std::string(what) + ": a word is expected, " + stands_there(node), node.text, hint_among("", words));
   } else {
     add(node.at, std::string(what) + ": there is no " + yaml::shown(node.text), node.text,
         hint_among(node.text, words));
@@ -70,13 +71,20 @@ std::string hint_among(std::string_view typed, std::span<const std::string> word
   return out;
 }
 
+std::string kind_of(const std::optional<yaml::Node>& root) {
+  if (!root || root->kind != yaml::Kind::Map) return "";
+  for (std::size_t i = 0; i < root->keys.size() && i < root->items.size(); ++i)
+    if (root->keys[i].text == "kind") return root->items[i].text;
+  return "";
+}
+
 Fields read_map(const yaml::Node& node, std::string_view what, std::span<const KeyRow> keys, Mistakes& mistakes) {
   Fields out;
   out.at = node.at;
   std::vector<std::string> known;
   for (const KeyRow& row : keys) known.emplace_back(row.key);
   if (node.kind != yaml::Kind::Map) {
-    mistakes.add(node.at, std::string(what) + " must hold keys; " + kind_of(node), node.text,
+    mistakes.add(node.at, std::string(what) + " must hold keys; " + stands_there(node), node.text,
                  "such as \"" + known.front() + ": …\"");
     return out;
   }
@@ -84,7 +92,7 @@ Fields read_map(const yaml::Node& node, std::string_view what, std::span<const K
   for (std::size_t i = 0; i < node.keys.size() && i < node.items.size(); ++i) {
     const yaml::Node& key = node.keys[i];
     if (key.kind != yaml::Kind::Scalar) {
-      mistakes.add(key.at, "a key must be a word; " + kind_of(key));
+      mistakes.add(key.at, "a key must be a word; " + stands_there(key));
       continue;
     }
     if (const auto [it, fresh] = seen.emplace(key.text, key.at); !fresh) {

@@ -72,6 +72,9 @@ struct ActionNodes {
 std::optional<ActionNodes> action_nodes(const yaml::Node& node, Mistakes& mistakes);
 std::optional<std::string> read_param(const ActionParam& param, const yaml::Node& node, Mistakes& mistakes);
 
+// The top level's `kind`; empty when there is none.
+std::string kind_of(const std::optional<yaml::Node>& root);
+
 // What may stand in braces in a text: "{device}".
 std::span<const std::string_view> placeholders();
 

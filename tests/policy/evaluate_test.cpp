@@ -262,6 +262,33 @@ TEST(Evaluate, RevertWhenUndoesWhatCanBeUndoneOnce) {
   EXPECT_EQ(m.says(), Says{});
 }
 
+TEST(Evaluate, WhatConcernsTheMachineStaysUntilItsLastGpuIsWell) {
+  Machine m(
+      "  - {name: r, when: {condition: gpu-hang}, do: [drain, notify], revert_when: {not: {condition: gpu-hang}}}\n",
+      2);
+  m.confirm(GpuHang, 0), m.confirm(GpuHang, 1);
+  const auto d = m.look();
+  ASSERT_EQ(d.size(), 2U);
+  EXPECT_EQ(d[0].actions.size(), 2U);
+  EXPECT_EQ(d[1].actions.size(), 1U) << "the machine is drained once";
+  m.wait(1min);
+  m.clear(0);
+  EXPECT_EQ(m.says(), Says{}) << "the other card still hangs";
+  m.clear(1);
+  m.wait(1min);
+  EXPECT_EQ(m.says(), Says{"revert r gpu1"});
+}
+
+TEST(Evaluate, ASuspendCountsForNoTime) {
+  Machine m("  - {name: r, when: {condition: overheating}, for: 5m, do: [notify]}\n");
+  const EvaluateOptions options{Mode::Enforce, 1min};
+  m.confirm(Overheating);
+  (void)m.look(options);
+  m.wait(8h);
+  EXPECT_EQ(m.says(options), Says{});
+  for (int i = 0; i < 5; ++i) m.wait(1min), EXPECT_EQ(m.says(options), i == 4 ? Says{"act r gpu0"} : Says{});
+}
+
 TEST(Evaluate, ARuleThatIsTakenAwayIsUndone) {
   Machine m("  - {name: r, when: {condition: overheating}, do: [{power-cap: {percent: 80}}]}\n");
   m.confirm(Overheating);
