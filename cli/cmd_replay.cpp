@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/json_canary.hpp"
+#include "cli/policy.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -12,13 +13,32 @@ namespace {
 struct Options {
   std::string file;
   std::string gate = "strong";
+  std::vector<std::string> policies;
 };
 
 ExitCode run_replay(const Context& context, const Options& options) {
   const auto file = read_results(options.file, canary::gate_from(options.gate).value_or(canary::Gate::Strong));
   if (!file) return complain(context, file.error());
+  std::optional<PolicyReplay> decided;
+  if (!options.policies.empty()) {
+    const auto loaded = policy::load_named(options.policies);
+    if (!loaded) return complain(context, loaded.error());
+    if (!loaded->sound()) return complain(context, {ErrorCode::InvalidInput, loaded->problem()});
+    decided = replay_policies(*file, loaded->set);
+  }
   const auto result = replay(*file);
-  show(context, [&] { return render_replay(result, context.terminal); }, [&] { return json_replay(result); });
+  show(
+      context,
+      [&] {
+        Page page = render_replay(result, context.terminal);
+        if (decided) page.append(render_policy_replay(*decided, context.terminal));
+        return page;
+      },
+      [&] {
+        Json json = json_replay(result);
+        if (decided) json["decisions"] = json_policy_replay(*decided);
+        return json;
+      });
   if (file->entries.empty() && file->lines > 0) return ExitCode::InvalidInput;
   return anything_confirmed(result) ? ExitCode::ConditionsPresent : ExitCode::Ok;
 }
@@ -31,6 +51,9 @@ Action set_up_replay(CLI::App& app) {
   app.add_option("--gate", options->gate, "of lines that do not say: strong (nobody else was there; default) or weak")
       ->type_name("GATE")
       ->check(CLI::IsMember({"strong", "weak"}).description(""));
+  app.add_option("--policy", options->policies, "also say what these policies would have done: a file or a folder")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   return [options](const Context& context) { return run_replay(context, *options); };
 }
 

@@ -30,6 +30,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"inspect", "look at GPUs without daemon, also in a captured tree", set_up_inspect},
     {"kernel", "which kernel boots; pin, try once, hold, undo", set_up_kernel},
     {"actions", "what was changed on this machine; confirm, take back, act by hand", set_up_actions},
+    {"policy", "what is done about what: check, test, show, sign and install policies", set_up_policy},
     {"decode-metrics", "decode a gpu_metrics file", set_up_decode_metrics},
     {"classify-log", "what a saved kernel log says of GPUs", set_up_classify_log},
     {"canary", "measure what a GPU can do; list, compare and baseline the results", set_up_canary},

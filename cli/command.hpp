@@ -49,6 +49,7 @@ Action set_up_doctor(CLI::App& app);
 Action set_up_inspect(CLI::App& app);
 Action set_up_kernel(CLI::App& app);
 Action set_up_actions(CLI::App& app);
+Action set_up_policy(CLI::App& app);
 Action set_up_decode_metrics(CLI::App& app);
 Action set_up_classify_log(CLI::App& app);
 Action set_up_canary(CLI::App& app);

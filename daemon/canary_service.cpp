@@ -33,11 +33,6 @@ double seconds(SteadyTime t) {
   return static_cast<double>(t.us) / 1e6;
 }
 
-std::string ratio_text(double ratio) {
-  std::string text = std::to_string(ratio);
-  return text.substr(0, text.find('.') + 3) + "x";
-}
-
 }  // namespace
 
 struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
@@ -195,37 +190,6 @@ void CanaryService::start() {
   mkdir(folder.c_str(), 0750);
   impl_->restore();
   impl_->schedule();
-}
-
-CanaryCondition condition_of(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::Stall:
-      return {ConditionType::HostCopyStall, Severity::Critical};
-    case FindingKind::Collapse:
-    case FindingKind::Serialized:
-      return {ConditionType::ThroughputCollapse, Severity::Critical};
-    case FindingKind::Wrong:
-      return {ConditionType::WrongResults, Severity::Critical};
-    case FindingKind::Failing:
-      return {ConditionType::CanaryFailing, Severity::Warning};
-    case FindingKind::Regression:
-    case FindingKind::Drift:
-    case FindingKind::Floor:
-    case FindingKind::FellBack:
-      break;
-  }
-  return {ConditionType::PerformanceDrift, Severity::Warning};
-}
-
-std::vector<Evidence> evidence_of(const health::CanaryFinding& f) {
-  std::vector<Evidence> out = {{"canary", f.finding.canary + " " + f.finding.metric},
-                               {"finding", std::string(to_string(f.finding.kind))},
-                               {"cause", f.cause.text}};
-  if (f.finding.ratio) out.push_back({"slower", ratio_text(*f.finding.ratio)});
-  for (const auto& [field, change] : f.cause.changed.empty() ? f.finding.changed : f.cause.changed)
-    out.push_back({"changed: " + field, change});
-  for (const auto& sign : f.cause.evidence) out.push_back({"sign", sign});
-  return out;
 }
 
 }  // namespace gpuhealth::daemon

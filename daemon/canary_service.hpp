@@ -42,12 +42,4 @@ class CanaryService {
   std::shared_ptr<Impl> impl_;
 };
 
-// What a finding is for people and policies.
-struct CanaryCondition {
-  ConditionType type;
-  Severity severity;
-};
-CanaryCondition condition_of(canary::stats::FindingKind kind);
-std::vector<Evidence> evidence_of(const health::CanaryFinding& finding);
-
 }  // namespace gpuhealth::daemon

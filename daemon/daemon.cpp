@@ -215,7 +215,7 @@ void Daemon::Impl::on_canary(const health::CanaryFinding& finding) {
   const auto address = parse_pci_address(f.device);
   const auto* device = address ? device_at(*address) : nullptr;
   if (device == nullptr || f.level == Level::Suspect) return;
-  const auto as = condition_of(f.kind);
+  const auto as = health::condition_of(f.kind);
   publish(engine.on_verdict(device->info, as.type, f.level == Level::Confirmed, as.severity,
                             f.detail + ". Cause: " + finding.cause.text + ".", evidence_of(finding), clock.now()));
 }

@@ -25,6 +25,11 @@ Measurement trimmed(const Measurement& m) {
   return out;
 }
 
+std::string ratio_text(double ratio) {
+  std::string text = std::to_string(ratio);
+  return text.substr(0, text.find('.') + 3) + "x";
+}
+
 }  // namespace
 
 void CanaryWatch::remember(Memory& memory, const Measurement& m) {
@@ -93,6 +98,38 @@ std::vector<CanaryFinding> CanaryWatch::open() const {
     one.finding = std::move(f);
     out.push_back(std::move(one));
   }
+  return out;
+}
+
+CanaryCondition condition_of(canary::stats::FindingKind kind) {
+  using canary::stats::FindingKind;
+  switch (kind) {
+    case FindingKind::Stall:
+      return {ConditionType::HostCopyStall, Severity::Critical};
+    case FindingKind::Collapse:
+    case FindingKind::Serialized:
+      return {ConditionType::ThroughputCollapse, Severity::Critical};
+    case FindingKind::Wrong:
+      return {ConditionType::WrongResults, Severity::Critical};
+    case FindingKind::Failing:
+      return {ConditionType::CanaryFailing, Severity::Warning};
+    case FindingKind::Regression:
+    case FindingKind::Drift:
+    case FindingKind::Floor:
+    case FindingKind::FellBack:
+      break;
+  }
+  return {ConditionType::PerformanceDrift, Severity::Warning};
+}
+
+std::vector<Evidence> evidence_of(const CanaryFinding& f) {
+  std::vector<Evidence> out = {{"canary", f.finding.canary + " " + f.finding.metric},
+                               {"finding", std::string(to_string(f.finding.kind))},
+                               {"cause", f.cause.text}};
+  if (f.finding.ratio) out.push_back({"slower", ratio_text(*f.finding.ratio)});
+  for (const auto& [field, change] : f.cause.changed.empty() ? f.finding.changed : f.cause.changed)
+    out.push_back({"changed: " + field, change});
+  for (const auto& sign : f.cause.evidence) out.push_back({"sign", sign});
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "canary/stats/judge.hpp"
+#include "core/condition.hpp"
 #include "health/cause.hpp"
 
 namespace gpuhealth::health {
@@ -25,6 +26,14 @@ struct CanaryOutcome {
   std::optional<double> y;
   bool judged = false;
 };
+
+// What a finding is for people and policies.
+struct CanaryCondition {
+  ConditionType type;
+  Severity severity;
+};
+CanaryCondition condition_of(canary::stats::FindingKind kind);
+std::vector<Evidence> evidence_of(const CanaryFinding& finding);
 
 class CanaryWatch {
  public:

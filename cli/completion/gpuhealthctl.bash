@@ -31,7 +31,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel actions decode-metrics classify-log canary replay'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -51,11 +51,11 @@ _gpuhealthctl() {
     --since | --until) COMPREPLY=($(compgen -W '1h 24h 7d 30d' -- "$cur")) && return ;;
     --type) COMPREPLY=($(compgen -W 'gpu_metrics gpuboard_temp baseboard_temp partition' -- "$cur")) && return ;;
     --sysroot | --root | --advisories) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
-    --bus | --interval | --width | --height | --expires) return ;;
+    --bus | --interval | --width | --height | --expires | --name | --serial | --rollout) return ;;
     --tier) COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur")) && return ;;
     --backend) COMPREPLY=($(compgen -W 'auto ioctl hip opencl cuda' -- "$cur")) && return ;;
     --gate) COMPREPLY=($(compgen -W 'strong weak' -- "$cur")) && return ;;
-    --file | --save) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
+    --file | --save | --policy | --key | --output) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
   esac
 
   local own=''
@@ -74,12 +74,17 @@ _gpuhealthctl() {
       own='list show confirm revert run resume --root --open --device --dry-run --confirm'
       [[ $prev == run ]] && own=$(_gpuhealthctl_actions)
       ;;
+    policy)
+      own='check test show schema bundle verify install rollback keygen --decisions --effective --root --output --name --serial --expires
+        --rollout --key --unsigned --why'
+      [[ $cur == -* || $prev == policy ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
+      ;;
     canary)
       own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
         --file --metric --why --yes'
       ;;
     replay)
-      own='--gate'
+      own='--gate --policy'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
       ;;
     decode-metrics)

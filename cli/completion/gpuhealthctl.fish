@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel actions decode-metrics classify-log canary replay
+set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay
 complete -c gpuhealthctl -f
 complete -c gpuhealthctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c gpuhealthctl -l json -d 'print JSON'
@@ -29,6 +29,19 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l open -d 'on
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l device -x -d 'one GPU'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l dry-run -d 'write nothing'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l confirm -d 'do not take it back by itself'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -a 'check test show schema bundle verify install rollback keygen'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l decisions -d 'print what was decided'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l effective -d 'the rules in force'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l root -x -a '(__fish_complete_directories)' -d 'folder with etc, usr and var'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -s o -l output -d 'the bundle'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l name -x -d 'the fleet'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l serial -x -d 'higher than before'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l expires -x -d 'last day'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l rollout -x -d 'percent of the machines'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -l key -d 'secret key'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l unsigned -d 'take one that is not signed'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l why -x -d 'reason'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l policy -d 'file or folder of policies'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'

@@ -75,7 +75,7 @@ TEST_F(CanaryServiceTest, AStallIsConfirmedByTheSecondRunAndLinesAreKept) {
   EXPECT_EQ(found[1].finding.level, Level::Confirmed);
   EXPECT_EQ(found[1].finding.kind, FindingKind::Stall);
   EXPECT_EQ(found[1].cause.text, "software regression: host-memory mapping path");
-  const auto as = condition_of(found[1].finding.kind);
+  const auto as = health::condition_of(found[1].finding.kind);
   EXPECT_EQ(as.type, ConditionType::HostCopyStall);
   EXPECT_EQ(as.severity, Severity::Critical);
   std::ifstream kept(options.results);
