@@ -54,6 +54,7 @@ class Player {
   Result<void> steer_daemon(DaemonStep step);
   Result<void> show(const std::string& name, Actor& actor, unsigned second);
   void stop_daemon(int signal);
+  Result<void> sync_nodes();
 
   const Scenario& scenario_;
   Stage& stage_;
@@ -63,6 +64,7 @@ class Player {
   std::size_t next_step_ = 0;
   unsigned shown_second_ = 0;
   unsigned boot_ = 1;
+  std::string kernel_;  // of the last reboot that changed it
   bool daemon_wanted_ = true;
   std::string problem_;
 };

@@ -96,7 +96,7 @@ class Show {
   }
 
   int conclude() {
-    auto findings = judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); });
+    auto findings = judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results());
     const auto always = [&](std::string text, bool held, std::string seen) {
       findings.push_back({std::move(text), 0, held, std::move(seen)});
     };
@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
   const auto scenario = load_scenario(find_scenario(options.scenario));
   if (!scenario) return complain(scenario.error());
   if (options.parse_only) return 0;
+  options.speed = std::min(options.speed, scenario->speed_at_most);
   if (!options.check && options.command.empty()) {
     std::fputs("gpuhealth-sim: give --check, or a command after --\n", stderr);
     return static_cast<int>(ExitCode::Usage);
