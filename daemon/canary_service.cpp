@@ -225,6 +225,7 @@ std::vector<Evidence> evidence_of(const health::CanaryFinding& f) {
   for (const auto& [field, change] : f.cause.changed.empty() ? f.finding.changed : f.cause.changed)
     out.push_back({"changed: " + field, change});
   for (const auto& sign : f.cause.evidence) out.push_back({"sign", sign});
+  for (const auto& [name, value] : f.environment) out.push_back({"work-around set for users", name + "=" + value});
   return out;
 }
 

@@ -143,6 +143,17 @@ std::optional<bool> less_per_clock(const CauseInput& in, const std::optional<boo
   return above(worst, kSlower);
 }
 
+// Of the same canary, because each backend knows another part of the software.
+std::optional<bool> software_changed(const CauseInput& in) {
+  if (in.before.empty() || in.after.empty()) return std::nullopt;
+  const auto& now = in.after.back();
+  const Measurement* then = &in.before.back();
+  for (const auto& m : in.before) {
+    if (m.canary == now.canary && m.backend == now.backend) then = &m;
+  }
+  return then->epoch != now.epoch;
+}
+
 void stall_signs(const CauseInput& in, Symptoms& signs) {
   const auto put = [&](Symptom sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
   bool any = false;
@@ -204,7 +215,7 @@ Symptoms symptoms_of(const CauseInput& in) {
     put(Symptom::Foreign, static_cast<double>(busy) >= kForeignShare * static_cast<double>(in.after.size()));
     put(Symptom::Wrong, std::ranges::any_of(in.after, [](const auto& m) { return m.status == Status::Wrong; }));
     put(Symptom::Evicted, std::ranges::any_of(in.after, [](const auto& m) { return m.notes.contains("evicted"); }));
-    if (!in.before.empty()) put(Symptom::SoftwareChanged, in.before.back().epoch != in.after.back().epoch);
+    put(Symptom::SoftwareChanged, software_changed(in));
   }
   put(Symptom::FleetSlower, in.fleet_slower);
   stall_signs(in, signs);

@@ -23,7 +23,9 @@ std::string file_of(pid_t tid, const char* name) {
 }
 
 // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process.
-iovec remote(std::uint64_t address, std::size_t bytes) { return {reinterpret_cast<void*>(address), bytes}; }
+iovec remote(std::uint64_t address, std::size_t bytes) {
+  return {reinterpret_cast<void*>(address), bytes};
+}
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/device_nodes.hpp"
 
+#include <amdgpu_drm.h>
+#include <drm.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -15,9 +17,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include <amdgpu_drm.h>
-#include <drm.h>
 
 #include <algorithm>
 #include <array>
@@ -68,12 +67,11 @@ Result<Fd> listen_to_ioctls() {
   const auto is = [](std::uint32_t value, std::uint8_t yes, std::uint8_t no) {
     return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
   };
-  std::array<sock_filter, 10> code = {{load(offsetof(seccomp_data, arch)), is(kArch, 0, 6),
-                                       load(offsetof(seccomp_data, nr)), is(SYS_ioctl, 0, 4),
-                                       load(offsetof(seccomp_data, args) + sizeof(std::uint64_t)),
-                                       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00), is('d' << 8U, 2, 0),
-                                       is('K' << 8U, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-                                       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)}};
+  std::array<sock_filter, 10> code = {
+      {load(offsetof(seccomp_data, arch)), is(kArch, 0, 6), load(offsetof(seccomp_data, nr)), is(SYS_ioctl, 0, 4),
+       load(offsetof(seccomp_data, args) + sizeof(std::uint64_t)), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00),
+       is('d' << 8U, 2, 0), is('K' << 8U, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)}};
   const sock_fprog program{code.size(), code.data()};
   const long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
   if (fd < 0) return fail_errno("cannot answer ioctls by seccomp user notification", errno);
@@ -98,9 +96,9 @@ Result<void> fill_dev(const fs::path& dev) {
     if (mount(from.c_str(), (dev / name).c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
       return fail_errno("cannot mount " + from.string(), errno);
   }
-  for (const auto& [name, target] : {std::pair{"fd", "/proc/self/fd"}, std::pair{"stdin", "/proc/self/fd/0"},
-                                     std::pair{"stdout", "/proc/self/fd/1"}, std::pair{"stderr", "/proc/self/fd/2"},
-                                     std::pair{"ptmx", "pts/ptmx"}})
+  for (const auto& [name, target] :
+       {std::pair{"fd", "/proc/self/fd"}, std::pair{"stdin", "/proc/self/fd/0"}, std::pair{"stdout", "/proc/self/fd/1"},
+        std::pair{"stderr", "/proc/self/fd/2"}, std::pair{"ptmx", "pts/ptmx"}})
     fs::create_symlink(target, dev / name, error);
   for (const char* folder : {"shm", "dri"}) fs::create_directory(dev / folder, error);
   fs::permissions(dev / "shm", fs::perms::all | fs::perms::sticky_bit, error);
@@ -247,7 +245,8 @@ Result<std::unique_ptr<DeviceNodes>> DeviceNodes::set_up(const fs::path& dev, co
   impl->machine = machine;
   if (auto done = fill_dev(dev); !done) return tl::unexpected<Error>(done.error());
   if (!make_node(dev / "kfd", 0))
-    return fail(ErrorCode::Unavailable, "no device nodes can be made: root, and a kernel with text consoles, is needed");
+    return fail(ErrorCode::Unavailable,
+                "no device nodes can be made: root, and a kernel with text consoles, is needed");
   if (mount(dev.c_str(), "/dev", nullptr, MS_BIND | MS_REC, nullptr) != 0)
     return fail_errno("cannot mount on /dev", errno);
   impl->end.reset(eventfd(0, EFD_CLOEXEC));
@@ -304,8 +303,8 @@ Result<void> DeviceNodes::sync() {
       if (auto done = impl_->add(name, *pci); !done) return done;
     }
     // How programs find the device of a node: by its number.
-    const auto link = sys / "dev/char" /
-                      (std::to_string(kMajor) + ":" + std::to_string(impl_->nodes.at(name).minor_number));
+    const auto link =
+        sys / "dev/char" / (std::to_string(kMajor) + ":" + std::to_string(impl_->nodes.at(name).minor_number));
     fs::remove(link, error);
     fs::create_symlink(fs::path("../..") / target.lexically_relative(fs::canonical(sys, error)), link, error);
     if (error) return fail_errno("cannot create " + link.string(), error.value());

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <utility>
 #include <cstring>
+#include <utility>
 
 namespace gpuhealth::sim {
 namespace {
@@ -190,8 +190,8 @@ int answer_info(std::uint32_t query, std::uint32_t detail, const Card& card, std
       out = memory_info(card);
       return 0;
     case AMDGPU_INFO_VRAM_GTT:
-      out =
-          bytes_of(drm_amdgpu_info_vram_gtt{card.model.vram_bytes, card.model.visible_vram_bytes, card.model.gtt_bytes});
+      out = bytes_of(
+          drm_amdgpu_info_vram_gtt{card.model.vram_bytes, card.model.visible_vram_bytes, card.model.gtt_bytes});
       return 0;
     case AMDGPU_INFO_VRAM_USAGE:
       out = bytes_of(card.state.vram_used);

@@ -219,6 +219,16 @@ Finding Judge::judge(const ExpectAccess& wanted, const std::vector<Access>& acce
   return finding;
 }
 
+bool Judge::settled(const std::filesystem::path& canary_results) const {
+  const auto lines = read_measurements(canary_results);
+  return std::ranges::all_of(scenario_.expectations, [&](const Expectation& e) {
+    if (const auto* condition = std::get_if<ExpectCondition>(&e.what))
+      return condition->never || judge(*condition).held;
+    if (const auto* canary = std::get_if<ExpectCanary>(&e.what)) return judge(*canary, lines).held;
+    return true;
+  });
+}
+
 std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
                                      const std::function<double(std::chrono::steady_clock::time_point)>& second,
                                      const std::filesystem::path& canary_results) const {

@@ -37,6 +37,10 @@ class Judge {
                                 const std::function<double(std::chrono::steady_clock::time_point)>& second,
                                 const std::filesystem::path& canary_results) const;
 
+  // All that is to happen has: conditions confirmed and cleared, canaries measured. What is never to happen, and what
+  // is counted or held until a time, is not waited for.
+  [[nodiscard]] bool settled(const std::filesystem::path& canary_results) const;
+
   [[nodiscard]] unsigned answers() const { return answers_; }
 
  private:

@@ -23,6 +23,7 @@ class Player {
   [[nodiscard]] const Card& card(const std::string& name) const;
   // Between a stop of the daemon and its start nobody answers, and no condition ends.
   [[nodiscard]] bool daemon_wanted() const { return daemon_wanted_; }
+  [[nodiscard]] bool finished() const { return next_step_ == scenario_.timeline.size(); }
   [[nodiscard]] const std::string& problem() const { return problem_; }  // the daemon did not end as it should
 
  private:

@@ -95,10 +95,9 @@ class Parser {
   }
 
   void read(const YAML::Node& root) {
-    constexpr std::array<string_view, 16> known = {"name",    "about",    "duration",       "seed",
-                                                   "noise",   "kernel",   "dkms",           "config",
-                                                   "cards",   "timeline", "expect",         "writes",
-                                                   "userptr", "opencl",   "speed_at_most", "variables"};
+    constexpr std::array<string_view, 17> known = {"name",    "about",  "duration",      "seed",     "noise",  "kernel",
+                                                   "dkms",    "config", "cards",         "timeline", "expect", "writes",
+                                                   "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
     const auto top = doc_.map(root, "a scenario", known);
     with(top, "name", [&](auto& n) { out_.name = doc_.text(n, "name"); });
     with(top, "about", [&](auto& n) { out_.about = doc_.text(n, "about"); });
@@ -112,6 +111,7 @@ class Parser {
     with(top, "opencl", [&](auto& n) { out_.opencl = doc_.flag(n, "opencl"); });
     out_.needs_nodes = out_.opencl || top.contains("userptr");
     with(top, "speed_at_most", [&](auto& n) { out_.speed_at_most = doc_.number(n, "speed_at_most", 1, 100); });
+    with(top, "ends_early", [&](auto& n) { out_.ends_early = doc_.flag(n, "ends_early"); });
     with(top, "variables", [&](auto& n) { read_variables(n); });
     with(top, "writes", [&](auto& n) {
       constexpr std::array<string_view, 2> choice = {"none", "allowed"};
@@ -275,9 +275,7 @@ class Parser {
            [&](auto& s) { plug.slot = static_cast<unsigned>(doc_.number(s, "slot", 0, 63)); });
       return plug;
     });
-    action("reboot", false, [&](auto& n) {
-      return read_reboot(n);
-    });
+    action("reboot", false, [&](auto& n) { return read_reboot(n); });
     action("daemon", false,
            [&](auto& n) { return kDaemonSteps.at(doc_.one_of(n, "daemon", names_of(kDaemonSteps))).value; });
     action("bus", false, [&](auto& n) { return kBusSteps.at(doc_.one_of(n, "bus", names_of(kBusSteps))).value; });
@@ -359,9 +357,9 @@ class Parser {
 
   void read_expectation(const YAML::Node& node) {
     constexpr std::array<string_view, 22> known = {
-        "condition", "reading",    "opens",        "reads",  "writes", "device", "canary",  "card",
-        "by",        "from",       "to",           "says",   "never",  "status", "backend", "kernel",
-        "at_least",  "at_most",    "confirmed_by", "present", "severity", "cleared_by"};
+        "condition", "reading", "opens",        "reads",   "writes",   "device",    "canary",  "card",
+        "by",        "from",    "to",           "says",    "never",    "status",    "backend", "kernel",
+        "at_least",  "at_most", "confirmed_by", "present", "severity", "cleared_by"};
     const auto map = doc_.map(node, "an expectation", known);
     Expectation out;
     YAML::Emitter emitter;
@@ -408,7 +406,8 @@ class Parser {
         out.what = access;
       });
     }
-    if (kinds != 1) doc_.say(node, "an expectation is about a condition, a reading, a canary, a device, opens, reads or writes");
+    if (kinds != 1)
+      doc_.say(node, "an expectation is about a condition, a reading, a canary, a device, opens, reads or writes");
     out_.expectations.push_back(std::move(out));
   }
 
@@ -450,7 +449,8 @@ class Parser {
     for (const auto& status : out.status) {
       if (!canary::status_from(status)) doc_.say(node, "there is no such status of a canary: " + status);
     }
-    with(map, "at_least", [&](auto& n) { out.at_least = static_cast<std::size_t>(doc_.number(n, "at_least", 0, 1e6)); });
+    with(map, "at_least",
+         [&](auto& n) { out.at_least = static_cast<std::size_t>(doc_.number(n, "at_least", 0, 1e6)); });
     return out;
   }
 

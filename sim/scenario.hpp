@@ -49,8 +49,8 @@ struct Plug {
   unsigned slot = 0;
 };
 struct Reboot {
-  std::vector<std::string> order;     // cards in the order of their slots; those not named are gone
-  std::string kernel;                 // release of the next one; empty: the same
+  std::vector<std::string> order;      // cards in the order of their slots; those not named are gone
+  std::string kernel;                  // release of the next one; empty: the same
   std::optional<UserptrPath> userptr;  // its way to pin memory; none: the same
 };
 enum class DaemonStep : std::uint8_t { Stop, Start, Kill, Reload };
@@ -100,9 +100,9 @@ struct ExpectDevice {
 // What canaries measured; by the daemon's results file.
 struct ExpectCanary {
   std::string canary;
-  std::string card;     // empty: any
-  std::string backend;  // empty: any
-  std::string kernel;   // empty: any
+  std::string card;                                  // empty: any
+  std::string backend;                               // empty: any
+  std::string kernel;                                // empty: any
   std::vector<std::string> status = {"ok", "busy"};  // of every one of its lines
   std::size_t at_least = 1;                          // lines with a value
 };
@@ -134,6 +134,7 @@ struct Scenario {
   std::vector<Step> timeline;  // by time
   std::vector<Expectation> expectations;
   bool writes_allowed = false;
+  bool ends_early = false;  // once all that is to happen has happened
 };
 
 // Every mistake of the text is in the error, one a line: "FILE:LINE:COLUMN: …".

@@ -83,6 +83,8 @@ class Show {
       }
       if (options_.check && player_.daemon_wanted() && now_s >= next_look) {
         judge_.look(now_s, stage_.bus_address());
+        const bool played = player_.finished();
+        if (scenario_.ends_early && played && judge_.settled(stage_.canary_results())) break;
         next_look = second(Steady::now()) + kLookEvery * options_.speed;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -96,7 +98,8 @@ class Show {
   }
 
   int conclude() {
-    auto findings = judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results());
+    auto findings =
+        judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results());
     const auto always = [&](std::string text, bool held, std::string seen) {
       findings.push_back({std::move(text), 0, held, std::move(seen)});
     };

@@ -105,7 +105,8 @@ Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options o
   if (mount("tmpfs", base->c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
     return fail_errno("cannot mount on " + base->string(), errno);
   stage->machine_ = *base / "machine";
-  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d"}) fs::create_directory(*base / folder);
+  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d"})
+    fs::create_directory(*base / folder);
   std::ofstream(*base / "config/gpuhealthd.yaml") << scenario.config;
   std::vector<Card> cards;
   for (const auto& card : scenario.cards) cards.push_back(card.card);
@@ -206,8 +207,10 @@ std::vector<std::string> Stage::environment() const {
   std::ostringstream speed;
   speed << options_.speed;
   const char* path = std::getenv("PATH");
-  return {"GPUHEALTH_BUS_ADDRESS=" + bus_address(), "DBUS_SYSTEM_BUS_ADDRESS=" + bus_address(),
-          "GPUHEALTH_TEST_SPEED=" + speed.str(), "XDG_CACHE_HOME=" + (base_ / "cache").string(),
+  return {"GPUHEALTH_BUS_ADDRESS=" + bus_address(),
+          "DBUS_SYSTEM_BUS_ADDRESS=" + bus_address(),
+          "GPUHEALTH_TEST_SPEED=" + speed.str(),
+          "XDG_CACHE_HOME=" + (base_ / "cache").string(),
           "OCL_ICD_VENDORS=" + (base_ / "opencl").string(),
           "PATH=" + options_.bin_dir + ":" + (path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin")};
 }

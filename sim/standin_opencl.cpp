@@ -2,14 +2,13 @@
 // A stand-in OpenCL driver (ICD) for simulated machines: pocl under the name and the PCI address of a simulated card.
 // What a copy to the device needs of the kernel it asks of the card's render node, as AMD's runtime does: pinning of
 // the host's memory. All else is pocl's, on the processor. Reads the file "card" beside it: name, address, node.
+#include <amdgpu_drm.h>
 #include <dlfcn.h>
+#include <drm.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <amdgpu_drm.h>
-#include <drm.h>
 
 #include <array>
 #include <cerrno>
@@ -100,7 +99,7 @@ cl::Int get_platform_info(void* platform, cl::UInt what, std::size_t room, void*
 cl::Int get_device_ids(void* platform, cl::ULong type, cl::UInt room, void** to, cl::UInt* count) {
   if ((type & kDeviceTypeGpu) != 0) type = cl::kDeviceTypeAll;
   return original<cl::Int(void*, cl::ULong, cl::UInt, void**, cl::UInt*)>(kGetDeviceIds)(platform, type, room, to,
-                                                                                       count);
+                                                                                         count);
 }
 
 cl::Int get_device_info(void* device, cl::UInt what, std::size_t room, void* to, std::size_t* needed) {
