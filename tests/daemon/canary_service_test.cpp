@@ -31,9 +31,10 @@ class CanaryServiceTest : public testing::Test {
   }
   // Runs the loop until `done` or ten seconds have passed.
   template <class Done>
-  void run_until(Done done) {
+  void run_until(Done done, CanaryService* service = nullptr) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!done() && std::chrono::steady_clock::now() < end) {
+      if (service != nullptr) service->look();
       io_.run_for(std::chrono::milliseconds(50));
       io_.restart();
       clock_.advance(std::chrono::seconds(2));
@@ -69,7 +70,7 @@ TEST_F(CanaryServiceTest, AStallIsConfirmedByTheSecondRunAndLinesAreKept) {
   on.log = [](Severity, const std::string&) {};
   CanaryService service(io_, clock_, options, on);
   service.start();
-  run_until([&] { return found.size() >= 2; });
+  run_until([&] { return found.size() >= 2; }, &service);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].finding.level, Level::Suspect);
   EXPECT_EQ(found[1].finding.level, Level::Confirmed);
