@@ -18,6 +18,7 @@ constexpr double kSlower = 1.08;
 constexpr double kLinkSlower = 0.8;
 constexpr double kShare = 0.5;  // of the runs that must show a bit
 constexpr double kForeignShare = 0.5;
+constexpr double kSpinShare = 0.1;
 constexpr double kFineControlMs = 30;  // a 4 MiB copy that is plainly healthy, with nothing to compare with
 // nvml.h: nvmlClocksThrottleReason*.
 constexpr unsigned long long kNvmlPower = 0x4 | 0x80;
@@ -176,7 +177,8 @@ void stall_signs(const CauseInput& in, Symptoms& signs) {
   put(Symptom::Stalled, stalled);
   if (!stalled) return;
   // A kernel that spins takes the worker's own time; one that waits for the GPU takes none.
-  put(Symptom::SystemTime, system >= kShare * wall);
+  // On a loaded machine the spinning gets a part of a processor only.
+  put(Symptom::SystemTime, system >= kSpinShare * wall);
   const auto pinned = slowdown(in, "h2d_pin");
   put(Symptom::ControlsFine, control < kFineControlMs && (!pinned || *pinned < 1.3));
 }

@@ -68,7 +68,12 @@ class Show {
     if (auto done = stage_.start_daemon(); !done) return complain(done.error());
     Child command;
     if (!options_.command.empty()) {
-      auto child = Child::start(options_.command, stage_.environment(), {});
+      auto words = options_.command;
+      // Our own programs by name, also where they are not installed.
+      std::error_code error;
+      const auto own = bin_dir() + "/" + words.front();
+      if (words.front().find('/') == std::string::npos && std::filesystem::exists(own, error)) words.front() = own;
+      auto child = Child::start(words, stage_.environment(), {});
       if (!child) return complain(child.error());
       command = std::move(*child);
     }
