@@ -22,9 +22,8 @@ std::string file_of(pid_t tid, const char* name) {
   return "/proc/" + std::to_string(tid) + "/" + name;
 }
 
-// NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process.
 iovec remote(std::uint64_t address, std::size_t bytes) {
-  return {reinterpret_cast<void*>(address), bytes};
+  return {reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr): of another process
 }
 
 }  // namespace

@@ -95,9 +95,9 @@ class Parser {
   }
 
   void read(const YAML::Node& root) {
-    constexpr std::array<string_view, 17> known = {"name",    "about",  "duration",      "seed",     "noise",  "kernel",
-                                                   "dkms",    "config", "cards",         "timeline", "expect", "writes",
-                                                   "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
+    constexpr std::array<string_view, 17> known = {
+        "name",     "about",  "duration", "seed",    "noise",  "kernel",        "dkms",      "config",    "cards",
+        "timeline", "expect", "writes",   "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
     const auto top = doc_.map(root, "a scenario", known);
     with(top, "name", [&](auto& n) { out_.name = doc_.text(n, "name"); });
     with(top, "about", [&](auto& n) { out_.about = doc_.text(n, "about"); });

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -170,7 +171,7 @@ cl::Int enqueue_write_buffer(cl::Queue queue, cl::Mem to, cl::UInt blocking, std
 void take_over(void* platform) {
   if (self().original[kGetDeviceInfo] != nullptr) return;
   void** table = *static_cast<void***>(platform);
-  std::memcpy(self().original.data(), table, sizeof self().original);
+  std::copy_n(table, kPlaces, self().original.begin());
   const auto first = reinterpret_cast<std::uintptr_t>(table) / kPage * kPage;
   const auto end = reinterpret_cast<std::uintptr_t>(table) + sizeof(Table);
   // NOLINTNEXTLINE(performance-no-int-to-ptr)

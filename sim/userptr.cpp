@@ -50,7 +50,8 @@ Pinning pin(const Caller& caller, std::uint64_t address, std::uint64_t bytes, st
   if (!mapping.whole) return {.error = EFAULT};
   if ((flags & AMDGPU_GEM_USERPTR_ANONONLY) != 0 && mapping.file) return {.error = EPERM};
   if (!read_only && !mapping.writable) return {.error = EFAULT};
-  const double all_ms = path.slot_ms * static_cast<double>((bytes + kSlot - 1) / kSlot);
+  const std::uint64_t slots_all = (bytes + kSlot - 1) / kSlot;
+  const double all_ms = path.slot_ms * static_cast<double>(slots_all);
   if (read_only || mapping.shared) return {.wait_ms = all_ms};
 
   const auto pagemap = caller.pages(address, bytes);
