@@ -28,6 +28,9 @@ namespace {
 
 constexpr cl::Int kInvalidValue = -30;
 constexpr cl::ULong kDeviceTypeGpu = 1U << 2U;
+// Small, so that canaries are short on a processor: their sets follow from both.
+constexpr cl::ULong kMemory = 256ULL << 20U;
+constexpr cl::UInt kUnits = 1;
 constexpr cl::UInt kMostAttempts = 1000;
 constexpr std::size_t kPinnedFrom = 1U << 20U;  // smaller copies are staged
 constexpr std::uintptr_t kPage = 4096;
@@ -113,6 +116,10 @@ cl::Int get_device_info(void* device, cl::UInt what, std::size_t room, void* to,
       return give(s.name, room, to, needed);
     case cl::kDeviceVendor:
       return give("gpuhealth-sim", room, to, needed);
+    case cl::kDeviceGlobalMemSize:
+      return give(&kMemory, sizeof kMemory, room, to, needed);
+    case cl::kDeviceMaxComputeUnits:
+      return give(&kUnits, sizeof kUnits, room, to, needed);
     case cl::kDevicePciBusInfoKhr: {
       const std::array<cl::UInt, 4> address = {s.domain, s.bus, s.device, s.function};
       return give(address.data(), sizeof address, room, to, needed);
