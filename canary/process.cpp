@@ -12,6 +12,7 @@
 #include <csignal>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -28,6 +29,21 @@ using boost::system::error_code;
 
 constexpr std::size_t kMostLine = 1U << 16U;
 constexpr auto kDeath = std::chrono::seconds(5);
+
+// A command whose end interests nobody.
+void run_and_forget(const boost::asio::any_io_executor& io, const std::vector<std::string>& words) {
+  SpawnFiles files;
+  files.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+  const auto pid = spawn(words, files);
+  if (!pid) return;
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+  if (pidfd < 0) return;
+  const auto death = std::make_shared<stream_descriptor>(io, pidfd);
+  death->async_wait(stream_descriptor::wait_read, [death, child = *pid](error_code error) {
+    siginfo_t info{};
+    if (!error) waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG);
+  });
+}
 
 }  // namespace
 
@@ -60,6 +76,7 @@ struct WorkerProcess::Impl : std::enable_shared_from_this<Impl> {
   std::array<char, 16384> buffer{};
   LineBuffer lines;
   bool silent = false;
+  std::vector<std::string> stop_command;
 
   void read() {
     output.async_read_some(boost::asio::buffer(buffer), [self = shared_from_this()](error_code error, std::size_t n) {
@@ -100,7 +117,7 @@ struct WorkerProcess::Impl : std::enable_shared_from_this<Impl> {
     timer.async_wait([self = shared_from_this(), killed](error_code error) {
       if (error || !self->death.is_open()) return;
       if (killed) {
-        if (!self->silent && self->handlers.left) self->handlers.left();
+        if (!self->silent && self->handlers.left) self->handlers.left(self->pid);
         return;
       }
       ::kill(self->pid, SIGKILL);
@@ -111,7 +128,7 @@ struct WorkerProcess::Impl : std::enable_shared_from_this<Impl> {
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(boost::asio::io_context& io, const std::string& program,
                                                             const std::vector<std::string>& arguments, double limit_s,
-                                                            Handlers handlers) {
+                                                            Handlers handlers, std::vector<std::string> stop_command) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
   Fd from(ends[0]);
@@ -124,6 +141,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(boost::asio::io_cont
   if (!pid) return tl::unexpected(pid.error());
   auto impl = std::make_shared<Impl>(io, std::move(handlers));
   impl->pid = *pid;
+  impl->stop_command = std::move(stop_command);
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
   if (pidfd < 0) {
     ::kill(*pid, SIGKILL);
@@ -146,7 +164,12 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::stop() {
-  if (impl_->death.is_open()) ::kill(impl_->pid, SIGTERM);
+  if (!impl_->death.is_open()) return;
+  if (impl_->stop_command.empty()) {
+    ::kill(impl_->pid, SIGTERM);
+  } else {
+    run_and_forget(impl_->death.get_executor(), impl_->stop_command);
+  }
 }
 
 }  // namespace gpuhealth::canary

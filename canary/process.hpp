@@ -3,6 +3,8 @@
 // not end by its limit is killed, and one that does not die is left behind.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,12 +23,13 @@ class WorkerProcess {
  public:
   struct Handlers {
     std::function<void(const Measurement&, const std::string& line)> measured;
-    std::function<void()> ended;  // once; no handler is called after it
-    std::function<void()> left;   // killed, and still there: it hangs in the kernel. `ended` follows when it dies
+    std::function<void()> ended;      // once; no handler is called after it
+    std::function<void(pid_t)> left;  // killed, and still there: it hangs in the kernel. `ended` follows when it dies
   };
+  // `stop_command`: what asks it to end where a signal does not reach it (a unit of its own).
   static Result<std::unique_ptr<WorkerProcess>> start(boost::asio::io_context& io, const std::string& program,
                                                       const std::vector<std::string>& arguments, double limit_s,
-                                                      Handlers handlers);
+                                                      Handlers handlers, std::vector<std::string> stop_command = {});
   ~WorkerProcess();  // asks it to end, does not wait
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;

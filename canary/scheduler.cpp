@@ -63,7 +63,10 @@ std::optional<Start> Scheduler::due(Plan& plan, double now_s, const DeviceSituat
     plan.asked.reset();
     return start;
   }
-  if (plan.boot_runs >= settings_.runs_after_boot && now_s >= plan.next_deep_s) {
+  if (settings_.most_tier == 0 && !d.amdgpu) return std::nullopt;
+  const bool deep = settings_.most_tier >= 2 && plan.boot_runs >= settings_.runs_after_boot;
+  start.tier = std::min(1, settings_.most_tier);
+  if (deep && now_s >= plan.next_deep_s) {
     plan.next_deep_s = now_s + jittered(settings_.deep_every_s);
     start.tier = 2;
   } else if (now_s < plan.next_fast_s) {

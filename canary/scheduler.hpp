@@ -15,6 +15,7 @@ struct ScheduleSettings {
   double fast_every_s = 300;   // tiers 0 and 1
   double deep_every_s = 3600;  // tier 2, when idle
   double jitter = 0.1;         // of a period, either way
+  int most_tier = 2;           // that runs by itself; 0: userptr_cow alone
   int runs_after_boot = 6;     // before jobs are admitted: as many as an epoch needs to be judged
   double after_boot_every_s = 15;
   int skips_at_most = 6;  // a run that cannot be is caught up; after so many it is said

@@ -7,14 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/post.hpp>
 
 #include "canary/process.hpp"
 #include "core/fd.hpp"
@@ -41,8 +42,7 @@ struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
         clock(c),
         options(std::move(o)),
         on(std::move(h)),
-        scheduler(options.schedule, 20261130U + static_cast<unsigned>(getpid())),
-        tick(context) {}
+        scheduler(options.schedule, 20261130U + static_cast<unsigned>(getpid())) {}
 
   boost::asio::io_context& io;
   const Clock& clock;
@@ -50,15 +50,14 @@ struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
   Handlers on;
   canary::Scheduler scheduler;
   health::CanaryWatch watch;
-  boost::asio::steady_timer tick;
   std::map<std::string, std::unique_ptr<canary::WorkerProcess>> running;  // by device
   std::map<std::string, std::vector<std::vector<std::string>>> queue;     // further command lines of a run
-  std::set<std::string> stuck;
+  std::map<std::string, std::set<pid_t>> stuck;                           // what hangs in the kernel, by device
   std::set<std::string> stalled;
 
   void restore();
-  void on_tick();
-  void schedule();
+  void look();
+  bool is_stuck(const std::string& device);
   void start_run(const canary::Start& start, bool amdgpu);
   void next_worker(const std::string& device, double limit_s);
   void measured(const canary::Measurement& m, const std::string& line, bool keep);
@@ -75,18 +74,19 @@ void CanaryService::Impl::restore() {
   }
 }
 
-void CanaryService::Impl::schedule() {
-  tick.expires_after(std::chrono::seconds(1));
-  tick.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-    const auto self = weak.lock();
-    if (!error && self) self->on_tick();
-  });
+// A process that was left behind, in state D or dying; EPERM: it is there, and another user's.
+bool CanaryService::Impl::is_stuck(const std::string& device) {
+  const auto it = stuck.find(device);
+  if (it == stuck.end()) return false;
+  std::erase_if(it->second, [](pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; });
+  if (it->second.empty()) stuck.erase(it);
+  return stuck.contains(device);
 }
 
-void CanaryService::Impl::on_tick() {
+void CanaryService::Impl::look() {
   auto devices = on.devices();
   for (auto& d : devices) {
-    d.stuck = stuck.contains(d.device);
+    d.stuck = d.stuck || is_stuck(d.device);
     d.stall_confirmed = stalled.contains(d.device);
   }
   const double now = seconds(clock.now().steady);
@@ -94,7 +94,6 @@ void CanaryService::Impl::on_tick() {
     const auto it = std::ranges::find(devices, start.device, &canary::DeviceSituation::device);
     start_run(start, it != devices.end() && it->amdgpu);
   }
-  schedule();
 }
 
 void CanaryService::Impl::start_run(const canary::Start& start, bool amdgpu) {
@@ -126,24 +125,26 @@ void CanaryService::Impl::next_worker(const std::string& device, double limit_s)
     scheduler.finished(device, seconds(clock.now().steady));
     return;
   }
-  const auto arguments = std::move(lines.front());
-  lines.erase(lines.begin());
   canary::WorkerProcess::Handlers handlers;
   handlers.measured = [this](const canary::Measurement& m, const std::string& line) { measured(m, line, true); };
   handlers.ended = [weak = weak_from_this(), device, limit_s] {
     const auto self = weak.lock();
     if (!self) return;
-    self->stuck.erase(device);
     // The handler runs inside the process object, which the next one replaces.
-    self->tick.get_executor().execute([weak, device, limit_s] {
+    boost::asio::post(self->io, [weak, device, limit_s] {
       if (const auto again = weak.lock()) again->next_worker(device, limit_s);
     });
   };
-  handlers.left = [this, device] {
-    stuck.insert(device);
+  auto words = std::move(lines.front());
+  lines.erase(lines.begin());
+  const Launch launch = options.launch ? options.launch(device, std::move(words), limit_s)
+                                       : Launch{options.program, std::move(words), {}, 0};
+  handlers.left = [this, device](pid_t pid) {
+    stuck[device].insert(pid);
     on.log(Severity::Warning, "a canary on " + device + " does not end although it was killed: it hangs in the kernel");
   };
-  auto process = canary::WorkerProcess::start(io, options.program, arguments, limit_s, std::move(handlers));
+  auto process = canary::WorkerProcess::start(io, launch.program, launch.arguments, limit_s + launch.grace_s,
+                                              std::move(handlers), launch.stop);
   if (!process) {
     on.log(Severity::Warning, process.error().text);
     lines.clear();
@@ -156,6 +157,8 @@ void CanaryService::Impl::next_worker(const std::string& device, double limit_s)
 
 void CanaryService::Impl::measured(const canary::Measurement& m, const std::string& line, bool keep) {
   if (keep) keep_line(line);
+  if (const auto pid = m.notes.find("pid"); m.status == canary::Status::Stuck && pid != m.notes.end())
+    stuck[m.device].insert(std::max(1, std::atoi(pid->second.c_str())));
   const auto outcome = watch.observe(m);
   if (outcome.next_after_s) scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
   for (const auto& f : outcome.findings) {
@@ -182,14 +185,16 @@ CanaryService::CanaryService(boost::asio::io_context& io, const Clock& clock, Op
 
 CanaryService::~CanaryService() {
   impl_->running.clear();
-  impl_->tick.cancel();
 }
 
 void CanaryService::start() {
   const auto folder = impl_->options.results.substr(0, impl_->options.results.rfind('/'));
   mkdir(folder.c_str(), 0750);
   impl_->restore();
-  impl_->schedule();
+}
+
+void CanaryService::look() {
+  impl_->look();
 }
 
 }  // namespace gpuhealth::daemon

@@ -21,8 +21,16 @@ namespace gpuhealth::daemon {
 
 class CanaryService {
  public:
+  // How a worker is started for a device with these arguments.
+  struct Launch {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::vector<std::string> stop;  // a command; empty: SIGTERM
+    double grace_s = 0;             // that it gets beyond its limit, because something else keeps the limit
+  };
   struct Options {
-    std::string program;  // gpuhealth-canary
+    std::string program;  // gpuhealth-canary, as a plain child where `launch` is empty
+    std::function<Launch(const std::string& device, std::vector<std::string> arguments, double limit_s)> launch;
     std::string results;  // STATE/canary/results.jsonl
     canary::ScheduleSettings schedule;
   };
@@ -36,6 +44,8 @@ class CanaryService {
   CanaryService(const CanaryService&) = delete;
   CanaryService& operator=(const CanaryService&) = delete;
   void start();
+  // What is due is started. To be called with every sample, which is often enough and wakes nobody a second time.
+  void look();
 
  private:
   struct Impl;

@@ -180,6 +180,7 @@ class FileReader {
                             format_setting(setting.kind, setting.high));
     }
     config_.settings.*setting.field = *number;
+    config_.given.emplace(setting.key);
   }
 
   void set_threshold(const std::string& key, std::string_view name, const YAML::Node& value) {

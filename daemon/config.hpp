@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ struct Config {
   Settings settings;
   health::Thresholds thresholds;
   std::vector<std::string> files;  // those that were read, in order
+  std::set<std::string> given;     // keys of settings that stand in them
   std::string problem;             // why these are the defaults instead of what the files say; empty when they are not
 };
 

@@ -127,6 +127,7 @@ void Daemon::Impl::on_tick() {
   const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
   last_tick = now.steady;
   readers.sample(ticks++ % slow_every == 0 || slept);
+  if (canaries && !devices.empty()) canaries->look();
   mark_stale();
   refresh_bus();
   schedule_tick();
@@ -171,12 +172,27 @@ void Daemon::Impl::schedule_watchdog() {
 
 // --- canaries --------------------------------------------------------------------------------------------------------
 
+// By themselves they run as units of their own. A daemon that cannot start such units runs them as children, and only
+// when it is asked to.
 void Daemon::Impl::start_canaries() {
   if (config.settings.canary_interval == 0 || !options.sysroot.empty()) return;
+  const auto owner = owner_of_canary_units();
+  if (!owner && !config.given.contains("canary.interval") && !config.given.contains("canary.tier")) return;
   CanaryService::Options to;
   to.program = options.canary;
   to.results = options.state_dir + "/canary/results.jsonl";
   to.schedule.fast_every_s = static_cast<double>(config.settings.canary_interval) / 1e3;
+  to.schedule.most_tier = static_cast<int>(config.settings.canary_tier);
+  if (owner) {
+    constexpr double kGraceSeconds = 20;  // systemd ends the unit at its limit; this is for when it does not
+    to.launch = [unit = *owner, program = options.canary](const std::string& device, std::vector<std::string> arguments,
+                                                          double limit_s) {
+      auto words = canary_unit(unit, program, arguments, device, device_nodes("", device), limit_s);
+      const auto first = words.start.front();
+      words.start.erase(words.start.begin());
+      return CanaryService::Launch{first, std::move(words.start), std::move(words.stop), kGraceSeconds};
+    };
+  }
   CanaryService::Handlers on;
   on.devices = [this] { return canary_situations(); };
   on.finding = [this](const health::CanaryFinding& finding) { on_canary(finding); };

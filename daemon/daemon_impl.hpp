@@ -17,6 +17,7 @@
 #include "core/boot_id.hpp"
 #include "core/version.hpp"
 #include "daemon/canary_service.hpp"
+#include "daemon/canary_unit.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/hotplug.hpp"
 #include "daemon/log.hpp"

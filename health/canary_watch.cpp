@@ -32,13 +32,26 @@ std::string ratio_text(double ratio) {
 
 }  // namespace
 
+// A probe without a runtime says nothing of the runtime: what both know must be alike. Where a line lists no software
+// its epoch must do.
+bool CanaryWatch::is_other_software(const Memory& memory, const Measurement& m) {
+  if (m.software.empty() || memory.software.empty()) return m.epoch != memory.epoch;
+  return std::ranges::any_of(m.software, [&](const auto& field) {
+    const auto it = memory.software.find(field.first);
+    return it != memory.software.end() && it->second != field.second;
+  });
+}
+
 void CanaryWatch::remember(Memory& memory, const Measurement& m) {
-  if (m.epoch != memory.epoch) {
+  const bool other = is_other_software(memory, m);
+  if (other) memory.software.clear();
+  memory.software.insert(m.software.begin(), m.software.end());
+  if (other) {
     memory.earlier = memory.first;
     memory.first.clear();
     memory.latest.clear();
-    memory.epoch = m.epoch;
   }
+  memory.epoch = m.epoch;
   if (memory.first.size() < kRemembered) memory.first.push_back(trimmed(m));
   memory.latest.push_back(trimmed(m));
   if (memory.latest.size() > kRemembered) memory.latest.pop_front();
@@ -70,13 +83,14 @@ CanaryOutcome CanaryWatch::observe(const Measurement& m) {
   for (auto& f : seen.findings) {
     if (f.changed.empty() && !f.good_epoch.empty()) f.changed.emplace_back("epoch", f.good_epoch + " -> " + f.epoch);
     CanaryFinding one;
-    if (f.level == Level::Recovered) {
-      memory.causes.erase(key_of(f));
-    } else {
-      one.cause = cause_of(memory, f);
-      memory.causes[key_of(f)] = one.cause;
-    }
     one.finding = std::move(f);
+    if (one.finding.level == Level::Recovered) {
+      memory.open.erase(key_of(one.finding));
+    } else {
+      one.cause = cause_of(memory, one.finding);
+      one.environment = m.environment;
+      memory.open[key_of(one.finding)] = one;
+    }
     out.findings.push_back(std::move(one));
   }
   return out;
@@ -92,8 +106,8 @@ std::vector<CanaryFinding> CanaryWatch::open() const {
   for (auto& f : judge_.open()) {
     CanaryFinding one;
     if (const auto device = devices_.find(f.device); device != devices_.end()) {
-      if (const auto cause = device->second.causes.find(key_of(f)); cause != device->second.causes.end())
-        one.cause = cause->second;
+      if (const auto known = device->second.open.find(key_of(f)); known != device->second.open.end())
+        one = known->second;
     }
     one.finding = std::move(f);
     out.push_back(std::move(one));
@@ -130,6 +144,7 @@ std::vector<Evidence> evidence_of(const CanaryFinding& f) {
   for (const auto& [field, change] : f.cause.changed.empty() ? f.finding.changed : f.cause.changed)
     out.push_back({"changed: " + field, change});
   for (const auto& sign : f.cause.evidence) out.push_back({"sign", sign});
+  for (const auto& [name, value] : f.environment) out.push_back({"work-around set for users", name + "=" + value});
   return out;
 }
 

@@ -18,6 +18,8 @@ namespace gpuhealth::health {
 struct CanaryFinding {
   canary::stats::Finding finding;
   CauseVerdict cause;  // "unknown" of one that is over
+  // Work-arounds that are set for users (not for the canary): what hides the fault from some of them.
+  std::map<std::string, std::string> environment;
 };
 
 struct CanaryOutcome {
@@ -45,12 +47,14 @@ class CanaryWatch {
  private:
   struct Memory {
     std::string epoch;
-    std::vector<canary::Measurement> first;    // of this epoch
-    std::vector<canary::Measurement> earlier;  // the last of the epoch before, as they were then
+    std::map<std::string, std::string> software;  // all that is known of it; each backend knows a part
+    std::vector<canary::Measurement> first;       // of this software
+    std::vector<canary::Measurement> earlier;     // the first of the software before
     std::deque<canary::Measurement> latest;
-    std::map<std::string, CauseVerdict> causes;  // of open findings
+    std::map<std::string, CanaryFinding> open;  // with causes, as they were found
   };
-  void remember(Memory& memory, const canary::Measurement& m);
+  static bool is_other_software(const Memory& memory, const canary::Measurement& m);
+  static void remember(Memory& memory, const canary::Measurement& m);
   [[nodiscard]] static CauseVerdict cause_of(const Memory& memory, const canary::stats::Finding& finding);
   canary::stats::Judge judge_;
   std::map<std::string, Memory, std::less<>> devices_;

@@ -18,6 +18,7 @@ constexpr double kSlower = 1.08;
 constexpr double kLinkSlower = 0.8;
 constexpr double kShare = 0.5;  // of the runs that must show a bit
 constexpr double kForeignShare = 0.5;
+constexpr double kSpinShare = 0.1;
 constexpr double kFineControlMs = 30;  // a 4 MiB copy that is plainly healthy, with nothing to compare with
 // nvml.h: nvmlClocksThrottleReason*.
 constexpr unsigned long long kNvmlPower = 0x4 | 0x80;
@@ -143,6 +144,17 @@ std::optional<bool> less_per_clock(const CauseInput& in, const std::optional<boo
   return above(worst, kSlower);
 }
 
+// Of the same canary, because each backend knows another part of the software.
+std::optional<bool> software_changed(const CauseInput& in) {
+  if (in.before.empty() || in.after.empty()) return std::nullopt;
+  const auto& now = in.after.back();
+  const Measurement* then = &in.before.back();
+  for (const auto& m : in.before) {
+    if (m.canary == now.canary && m.backend == now.backend) then = &m;
+  }
+  return then->epoch != now.epoch;
+}
+
 void stall_signs(const CauseInput& in, Symptoms& signs) {
   const auto put = [&](Symptom sign, std::optional<bool> value) { signs.at(static_cast<std::size_t>(sign)) = value; };
   bool any = false;
@@ -165,7 +177,8 @@ void stall_signs(const CauseInput& in, Symptoms& signs) {
   put(Symptom::Stalled, stalled);
   if (!stalled) return;
   // A kernel that spins takes the worker's own time; one that waits for the GPU takes none.
-  put(Symptom::SystemTime, system >= kShare * wall);
+  // On a loaded machine the spinning gets a part of a processor only.
+  put(Symptom::SystemTime, system >= kSpinShare * wall);
   const auto pinned = slowdown(in, "h2d_pin");
   put(Symptom::ControlsFine, control < kFineControlMs && (!pinned || *pinned < 1.3));
 }
@@ -204,7 +217,7 @@ Symptoms symptoms_of(const CauseInput& in) {
     put(Symptom::Foreign, static_cast<double>(busy) >= kForeignShare * static_cast<double>(in.after.size()));
     put(Symptom::Wrong, std::ranges::any_of(in.after, [](const auto& m) { return m.status == Status::Wrong; }));
     put(Symptom::Evicted, std::ranges::any_of(in.after, [](const auto& m) { return m.notes.contains("evicted"); }));
-    if (!in.before.empty()) put(Symptom::SoftwareChanged, in.before.back().epoch != in.after.back().epoch);
+    put(Symptom::SoftwareChanged, software_changed(in));
   }
   put(Symptom::FleetSlower, in.fleet_slower);
   stall_signs(in, signs);

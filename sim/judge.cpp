@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "core/device.hpp"
 
@@ -48,6 +49,34 @@ bool holds(const ExpectReading& wanted, const Reading* reading) {
          (!wanted.at_most || reading->value <= *wanted.at_most);
 }
 
+std::vector<canary::Measurement> read_measurements(const std::filesystem::path& path) {
+  std::vector<canary::Measurement> out;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (auto m = canary::parse_measurement(line)) out.push_back(std::move(*m));
+  }
+  return out;
+}
+
+// The texts that neither its detail nor its evidence has.
+std::string unsaid(const Condition& condition, const std::vector<std::string>& wanted) {
+  std::string out;
+  for (const auto& text : wanted) {
+    const auto holds_it = [&](const std::string& said) { return said.find(text) != std::string::npos; };
+    const bool said = holds_it(condition.detail) || std::ranges::any_of(condition.evidence, [&](const Evidence& e) {
+                        return holds_it(e.name + ": " + e.value);
+                      });
+    if (!said) out += "; does not say \"" + text + "\"";
+  }
+  return out;
+}
+
+std::string all_said(const Condition& condition) {
+  std::string out = condition.detail;
+  for (const auto& e : condition.evidence) out += " | " + e.name + ": " + e.value;
+  return out;
+}
+
 }  // namespace
 
 Judge::Judge(const Scenario& scenario, const Player& player) : scenario_(scenario), player_(player) {
@@ -84,7 +113,9 @@ void Judge::look_at_conditions(double now_s, const std::vector<Condition>& condi
     const auto [it, fresh] = seen_.try_emplace(c.id, Seen{c, card_of(c.device), now_s, kNever});
     if (!fresh) {
       it->second.cleared_s = kNever;
-      it->second.condition.severity = std::max(it->second.condition.severity, c.severity);
+      const auto worst = std::max(it->second.condition.severity, c.severity);
+      it->second.condition = c;  // more may be known by now
+      it->second.condition.severity = worst;
     }
   }
   for (auto& [id, seen] : seen_) {
@@ -130,9 +161,30 @@ Finding Judge::judge(const ExpectCondition& wanted) const {
   finding.seen = fmt::format("confirmed at {}, {}, cleared {}", seconds(best->confirmed_s),
                              to_string(best->condition.severity), seconds(best->cleared_s));
   if (wanted.never) return finding;
-  finding.held = (!wanted.confirmed_by_s || best->confirmed_s <= *wanted.confirmed_by_s) &&
+  const auto missing = unsaid(best->condition, wanted.says);
+  if (!wanted.says.empty()) finding.seen += missing + "; said: " + all_said(best->condition);
+  finding.held = missing.empty() && (!wanted.confirmed_by_s || best->confirmed_s <= *wanted.confirmed_by_s) &&
                  (!wanted.cleared_by_s || best->cleared_s <= *wanted.cleared_by_s) &&
                  (!wanted.severity || best->condition.severity == *wanted.severity);
+  return finding;
+}
+
+Finding Judge::judge(const ExpectCanary& wanted, const std::vector<canary::Measurement>& lines) const {
+  Finding finding;
+  finding.held = true;
+  std::size_t count = 0;
+  for (const auto& m : lines) {
+    if (m.canary != wanted.canary || (!wanted.backend.empty() && m.backend != wanted.backend)) continue;
+    if (!wanted.card.empty() && m.device != to_string(player_.card(wanted.card).place.gpu)) continue;
+    const auto kernel = m.software.find("kernel");
+    if (!wanted.kernel.empty() && (kernel == m.software.end() || kernel->second != wanted.kernel)) continue;
+    if (m.value) ++count;
+    if (std::ranges::find(wanted.status, canary::to_string(m.status)) != wanted.status.end()) continue;
+    finding.held = false;
+    finding.seen = fmt::format("{} by {}: {}", canary::to_string(m.status), m.backend, m.reason);
+  }
+  finding.held = finding.held && count >= wanted.at_least;
+  finding.seen = fmt::format("{} lines{}{}", count, finding.seen.empty() ? "" : ", one of them ", finding.seen);
   return finding;
 }
 
@@ -167,9 +219,21 @@ Finding Judge::judge(const ExpectAccess& wanted, const std::vector<Access>& acce
   return finding;
 }
 
+bool Judge::settled(const std::filesystem::path& canary_results) const {
+  const auto lines = read_measurements(canary_results);
+  return std::ranges::all_of(scenario_.expectations, [&](const Expectation& e) {
+    if (const auto* condition = std::get_if<ExpectCondition>(&e.what))
+      return condition->never || judge(*condition).held;
+    if (const auto* canary = std::get_if<ExpectCanary>(&e.what)) return judge(*canary, lines).held;
+    return true;
+  });
+}
+
 std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
-                                     const std::function<double(std::chrono::steady_clock::time_point)>& second) const {
+                                     const std::function<double(std::chrono::steady_clock::time_point)>& second,
+                                     const std::filesystem::path& canary_results) const {
   std::vector<Finding> out;
+  const auto lines = read_measurements(canary_results);
   for (std::size_t i = 0; i < scenario_.expectations.size(); ++i) {
     const auto& expectation = scenario_.expectations[i];
     Finding finding;
@@ -177,6 +241,8 @@ std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
       finding = judge(*condition);
     } else if (const auto* access = std::get_if<ExpectAccess>(&expectation.what)) {
       finding = judge(*access, accesses, second);
+    } else if (const auto* canary = std::get_if<ExpectCanary>(&expectation.what)) {
+      finding = judge(*canary, lines);
     } else {
       const auto& seen = readings_.contains(i) ? readings_.at(i) : devices_.at(i);
       finding.held = seen.empty();

@@ -3,10 +3,14 @@
 // or critical condition that no expectation names is a false alarm, and a failure.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "canary/measurement.hpp"
 #include "dbus/client.hpp"
 #include "sim/player.hpp"
 #include "sim/scenario.hpp"
@@ -28,8 +32,14 @@ class Judge {
   // Asks the daemon; one that does not answer (stopped, no bus) is no finding by itself.
   void look(double now_s, const std::string& bus_address);
   // After the end. `second` turns a time of an access into one of the scenario.
+  // `canary_results`: the daemon's file of measurements.
   std::vector<Finding> conclude(const std::vector<Access>& accesses,
-                                const std::function<double(std::chrono::steady_clock::time_point)>& second) const;
+                                const std::function<double(std::chrono::steady_clock::time_point)>& second,
+                                const std::filesystem::path& canary_results) const;
+
+  // All that is to happen has: conditions confirmed and cleared, canaries measured. What is never to happen, and what
+  // is counted or held until a time, is not waited for.
+  [[nodiscard]] bool settled(const std::filesystem::path& canary_results) const;
 
   [[nodiscard]] unsigned answers() const { return answers_; }
 
@@ -45,6 +55,7 @@ class Judge {
   void look_at_conditions(double now_s, const std::vector<Condition>& conditions);
   void look_at_devices(double now_s, const std::vector<dbus::DeviceView>& devices);
   [[nodiscard]] Finding judge(const ExpectCondition& wanted) const;
+  [[nodiscard]] Finding judge(const ExpectCanary& wanted, const std::vector<canary::Measurement>& lines) const;
   [[nodiscard]] Finding judge(const ExpectAccess& wanted, const std::vector<Access>& accesses,
                               const std::function<double(std::chrono::steady_clock::time_point)>& second) const;
 

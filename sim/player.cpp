@@ -64,7 +64,9 @@ Result<void> Player::play(double now_s) {
 Result<void> Player::show(const std::string& name, Actor& actor, unsigned second) {
   if (!actor.present) return {};
   const auto seed = scenario_.seed + static_cast<unsigned>(std::hash<std::string>{}(name) % 997);
-  auto done = update_card(stage_.machine(), scenario_.noise ? with_noise(actor.card, seed, second) : actor.card);
+  const Card card = scenario_.noise ? with_noise(actor.card, seed, second) : actor.card;
+  auto done = update_card(stage_.machine(), card);
+  if (stage_.nodes() != nullptr) stage_.nodes()->show(card);
   for (const auto& [file, change] : actor.files) {
     if (done) done = write(actor, change);
   }
@@ -84,7 +86,8 @@ Result<void> Player::act(const Step& step, double now_s) {
         }
         if constexpr (std::is_same_v<T, Unplug>) {
           actor->present = false;
-          return remove_card(stage_.machine(), actor->card.place.gpu);
+          if (auto done = remove_card(stage_.machine(), actor->card.place.gpu); !done) return done;
+          return sync_nodes();
         }
         if constexpr (std::is_same_v<T, Plug>) return plug(*actor, what.slot);
         if constexpr (std::is_same_v<T, Reboot>) return reboot(what);
@@ -119,7 +122,8 @@ Result<void> Player::set(Actor& actor, const Step& step, const SetState& change)
     state.driver_bound = *change.driver_bound;
     // The driver's files come and go with it; the PCI function stays.
     if (auto done = remove_card(stage_.machine(), actor.card.place.gpu); !done) return done;
-    return add_card(stage_.machine(), actor.card);
+    if (auto done = add_card(stage_.machine(), actor.card); !done) return done;
+    return sync_nodes();
   }
   return {};
 }
@@ -153,7 +157,12 @@ Result<void> Player::write(Actor& actor, const WriteFile& change) {
 Result<void> Player::plug(Actor& actor, unsigned slot) {
   actor.card.place = slot_place(slot, actor.card.model.has_card_switch);
   actor.present = true;
-  return add_card(stage_.machine(), actor.card);
+  if (auto done = add_card(stage_.machine(), actor.card); !done) return done;
+  return sync_nodes();
+}
+
+Result<void> Player::sync_nodes() {
+  return stage_.nodes() == nullptr ? Result<void>() : stage_.nodes()->sync();
 }
 
 Result<void> Player::reboot(const Reboot& change) {
@@ -167,8 +176,12 @@ Result<void> Player::reboot(const Reboot& change) {
     cards.push_back(actor.card);
   }
   auto facts = scenario_.facts;
+  if (!change.kernel.empty()) kernel_ = change.kernel;
+  if (!kernel_.empty()) facts.kernel_release = kernel_;
   facts.boot_id = fmt::format("5ee05ee0-0000-4000-8000-{:012}", ++boot_);
   if (auto done = write_machine(stage_.machine(), cards, facts); !done) return done;
+  if (auto done = sync_nodes(); !done) return done;
+  if (change.userptr && stage_.nodes() != nullptr) stage_.nodes()->set_userptr(*change.userptr);
   return stage_.start_daemon();
 }
 

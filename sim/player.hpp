@@ -23,6 +23,7 @@ class Player {
   [[nodiscard]] const Card& card(const std::string& name) const;
   // Between a stop of the daemon and its start nobody answers, and no condition ends.
   [[nodiscard]] bool daemon_wanted() const { return daemon_wanted_; }
+  [[nodiscard]] bool finished() const { return next_step_ == scenario_.timeline.size(); }
   [[nodiscard]] const std::string& problem() const { return problem_; }  // the daemon did not end as it should
 
  private:
@@ -54,6 +55,7 @@ class Player {
   Result<void> steer_daemon(DaemonStep step);
   Result<void> show(const std::string& name, Actor& actor, unsigned second);
   void stop_daemon(int signal);
+  Result<void> sync_nodes();
 
   const Scenario& scenario_;
   Stage& stage_;
@@ -63,6 +65,7 @@ class Player {
   std::size_t next_step_ = 0;
   unsigned shown_second_ = 0;
   unsigned boot_ = 1;
+  std::string kernel_;  // of the last reboot that changed it
   bool daemon_wanted_ = true;
   std::string problem_;
 };

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "canary/measurement.hpp"
 #include "sim/state_fields.hpp"
 #include "sim/yaml_doc.hpp"
 
@@ -50,6 +51,8 @@ constexpr auto kDaemonSteps = std::to_array<Named<DaemonStep>>({{"stop", DaemonS
                                                                 {"kill", DaemonStep::Kill},
                                                                 {"reload", DaemonStep::Reload}});
 constexpr auto kBusSteps = std::to_array<Named<BusStep>>({{"restart", BusStep::Restart}});
+constexpr auto kForms = std::to_array<Named<UserptrForm>>(
+    {{"healthy", UserptrForm::Healthy}, {"fixed", UserptrForm::Fixed}, {"stall", UserptrForm::Stall}});
 constexpr auto kAccesses = std::to_array<Named<AccessKind>>(
     {{"opens", AccessKind::Open}, {"reads", AccessKind::Read}, {"writes", AccessKind::Write}});
 
@@ -92,8 +95,9 @@ class Parser {
   }
 
   void read(const YAML::Node& root) {
-    constexpr std::array<string_view, 12> known = {"name", "about",  "duration", "seed",     "noise",  "kernel",
-                                                   "dkms", "config", "cards",    "timeline", "expect", "writes"};
+    constexpr std::array<string_view, 17> known = {
+        "name",     "about",  "duration", "seed",    "noise",  "kernel",        "dkms",      "config",    "cards",
+        "timeline", "expect", "writes",   "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
     const auto top = doc_.map(root, "a scenario", known);
     with(top, "name", [&](auto& n) { out_.name = doc_.text(n, "name"); });
     with(top, "about", [&](auto& n) { out_.about = doc_.text(n, "about"); });
@@ -103,6 +107,12 @@ class Parser {
     with(top, "kernel", [&](auto& n) { out_.facts.kernel_release = doc_.text(n, "kernel"); });
     with(top, "dkms", [&](auto& n) { out_.facts.dkms_version = doc_.text(n, "dkms"); });
     with(top, "config", [&](auto& n) { out_.config = doc_.text(n, "config"); });
+    with(top, "userptr", [&](auto& n) { out_.userptr = read_userptr(n); });
+    with(top, "opencl", [&](auto& n) { out_.opencl = doc_.flag(n, "opencl"); });
+    out_.needs_nodes = out_.opencl || top.contains("userptr");
+    with(top, "speed_at_most", [&](auto& n) { out_.speed_at_most = doc_.number(n, "speed_at_most", 1, 100); });
+    with(top, "ends_early", [&](auto& n) { out_.ends_early = doc_.flag(n, "ends_early"); });
+    with(top, "variables", [&](auto& n) { read_variables(n); });
     with(top, "writes", [&](auto& n) {
       constexpr std::array<string_view, 2> choice = {"none", "allowed"};
       out_.writes_allowed = doc_.one_of(n, "writes", choice) == 1;
@@ -114,6 +124,34 @@ class Parser {
     with(top, "expect", [&](auto& n) {
       for (const auto& entry : doc_.list(n, "expect")) read_expectation(entry);
     });
+  }
+
+  // "stall", or {form: stall, slot: 1ms, cow_slot: 12ms}.
+  UserptrPath read_userptr(const YAML::Node& node) {
+    UserptrPath out;
+    const auto form = [&](auto& n) { out.form = kForms.at(doc_.one_of(n, "userptr", names_of(kForms))).value; };
+    if (!node.IsMap()) {
+      form(node);
+      return out;
+    }
+    constexpr std::array<string_view, 3> known = {"form", "slot", "cow_slot"};
+    const auto map = doc_.map(node, "userptr", known);
+    with(map, "form", form);
+    with(map, "slot", [&](auto& n) { out.slot_ms = doc_.seconds(n, "slot") * 1000; });
+    out.cow_slot_ms = out.slot_ms;
+    with(map, "cow_slot", [&](auto& n) { out.cow_slot_ms = doc_.seconds(n, "cow_slot") * 1000; });
+    return out;
+  }
+
+  void read_variables(const YAML::Node& node) {
+    if (!node.IsMap()) return doc_.say(node, "variables must hold names and values, as in \"HSA_XNACK: 1\"");
+    for (const auto& entry : node) {
+      const auto name = doc_.text(entry.first, "the name of a variable");
+      const auto value = doc_.text(entry.second, "the value of a variable");
+      if ((name + value).find_first_of(" \t\n'\"\\$`;&|=") != std::string::npos)
+        doc_.say(entry.first, "a variable's name and value are one plain word each");
+      out_.variables[name] = value;
+    }
   }
 
   // --- cards ---------------------------------------------------------------------------------------------------------
@@ -237,11 +275,7 @@ class Parser {
            [&](auto& s) { plug.slot = static_cast<unsigned>(doc_.number(s, "slot", 0, 63)); });
       return plug;
     });
-    action("reboot", false, [&](auto& n) {
-      Reboot reboot;
-      for (const auto& name : doc_.list(n, "reboot")) reboot.order.push_back(read_card_name(name));
-      return reboot;
-    });
+    action("reboot", false, [&](auto& n) { return read_reboot(n); });
     action("daemon", false,
            [&](auto& n) { return kDaemonSteps.at(doc_.one_of(n, "daemon", names_of(kDaemonSteps))).value; });
     action("bus", false, [&](auto& n) { return kBusSteps.at(doc_.one_of(n, "bus", names_of(kBusSteps))).value; });
@@ -251,6 +285,29 @@ class Parser {
     const auto later = std::upper_bound(out_.timeline.begin(), out_.timeline.end(), step.at_s,
                                         [](double at_s, const Step& other) { return at_s < other.at_s; });
     out_.timeline.insert(later, std::move(step));
+  }
+
+  // The order of the cards, or {cards: […], kernel: RELEASE, userptr: …}.
+  Reboot read_reboot(const YAML::Node& node) {
+    Reboot out;
+    const auto order = [&](auto& n) {
+      for (const auto& name : doc_.list(n, "reboot")) out.order.push_back(read_card_name(name));
+    };
+    if (!node.IsMap()) {
+      order(node);
+      return out;
+    }
+    constexpr std::array<string_view, 3> known = {"cards", "kernel", "userptr"};
+    const auto map = doc_.map(node, "reboot", known);
+    if (!with(map, "cards", order)) {
+      for (const auto& card : out_.cards) out.order.push_back(card.name);
+    }
+    with(map, "kernel", [&](auto& n) { out.kernel = doc_.text(n, "kernel"); });
+    with(map, "userptr", [&](auto& n) {
+      out.userptr = read_userptr(n);
+      out_.needs_nodes = true;
+    });
+    return out;
   }
 
   SetFault read_fault(const YAML::Node& node) {
@@ -299,9 +356,10 @@ class Parser {
   // --- expectations --------------------------------------------------------------------------------------------------
 
   void read_expectation(const YAML::Node& node) {
-    constexpr std::array<string_view, 18> known = {
-        "condition", "reading",      "opens",      "reads",    "writes", "device", "card",     "by",      "from",
-        "to",        "confirmed_by", "cleared_by", "severity", "never",  "status", "at_least", "at_most", "present"};
+    constexpr std::array<string_view, 22> known = {
+        "condition", "reading", "opens",        "reads",   "writes",   "device",    "canary",  "card",
+        "by",        "from",    "to",           "says",    "never",    "status",    "backend", "kernel",
+        "at_least",  "at_most", "confirmed_by", "present", "severity", "cleared_by"};
     const auto map = doc_.map(node, "an expectation", known);
     Expectation out;
     YAML::Emitter emitter;
@@ -320,6 +378,10 @@ class Parser {
     with(map, "reading", [&](auto& n) {
       ++kinds;
       out.what = read_reading(n, map, card);
+    });
+    with(map, "canary", [&](auto& n) {
+      ++kinds;
+      out.what = read_canary(n, map, card);
     });
     with(map, "device", [&](auto& n) {
       ++kinds;
@@ -344,7 +406,8 @@ class Parser {
         out.what = access;
       });
     }
-    if (kinds != 1) doc_.say(node, "an expectation is about a condition, a reading, a device, opens, reads or writes");
+    if (kinds != 1)
+      doc_.say(node, "an expectation is about a condition, a reading, a canary, a device, opens, reads or writes");
     out_.expectations.push_back(std::move(out));
   }
 
@@ -362,8 +425,32 @@ class Parser {
       out.severity = severity_from(severities.at(doc_.one_of(n, "severity", severities)));
     });
     with(map, "never", [&](auto& n) { out.never = doc_.flag(n, "never"); });
+    with(map, "says", [&](auto& n) { out.says = read_texts(n, "says"); });
     if (!out.never && !out.confirmed_by_s && !out.cleared_by_s)
       doc_.say(node, "a condition needs confirmed_by, cleared_by or never: true");
+    return out;
+  }
+
+  std::vector<std::string> read_texts(const YAML::Node& node, const char* what) {
+    if (!node.IsSequence()) return {doc_.text(node, what)};
+    std::vector<std::string> out;
+    for (const auto& one : doc_.list(node, what)) out.push_back(doc_.text(one, what));
+    return out;
+  }
+
+  ExpectCanary read_canary(const YAML::Node& node, const Map& map, const std::string& card) {
+    ExpectCanary out;
+    const auto names = canary::canary_names(3);
+    out.canary = names.at(doc_.one_of(node, "canary", names));
+    out.card = card;
+    with(map, "backend", [&](auto& n) { out.backend = doc_.text(n, "backend"); });
+    with(map, "kernel", [&](auto& n) { out.kernel = doc_.text(n, "kernel"); });
+    with(map, "status", [&](auto& n) { out.status = read_texts(n, "status"); });
+    for (const auto& status : out.status) {
+      if (!canary::status_from(status)) doc_.say(node, "there is no such status of a canary: " + status);
+    }
+    with(map, "at_least",
+         [&](auto& n) { out.at_least = static_cast<std::size_t>(doc_.number(n, "at_least", 0, 1e6)); });
     return out;
   }
 

@@ -17,6 +17,7 @@
 #include "sim/card.hpp"
 #include "sim/fault_fs.hpp"
 #include "sim/tree.hpp"
+#include "sim/userptr.hpp"
 
 namespace gpuhealth::sim {
 
@@ -48,7 +49,9 @@ struct Plug {
   unsigned slot = 0;
 };
 struct Reboot {
-  std::vector<std::string> order;  // cards in the order of their slots; those not named are gone
+  std::vector<std::string> order;      // cards in the order of their slots; those not named are gone
+  std::string kernel;                  // release of the next one; empty: the same
+  std::optional<UserptrPath> userptr;  // its way to pin memory; none: the same
 };
 enum class DaemonStep : std::uint8_t { Stop, Start, Kill, Reload };
 enum class BusStep : std::uint8_t { Restart };
@@ -69,6 +72,7 @@ struct ExpectCondition {
   std::optional<double> cleared_by_s;
   std::optional<Severity> severity;
   bool never = false;
+  std::vector<std::string> says;  // each must be part of its detail or of a piece of its evidence ("name: value")
 };
 struct ExpectReading {
   ReadingId id{};
@@ -93,10 +97,19 @@ struct ExpectDevice {
   bool present = true;
   double by_s = 0;
 };
+// What canaries measured; by the daemon's results file.
+struct ExpectCanary {
+  std::string canary;
+  std::string card;                                  // empty: any
+  std::string backend;                               // empty: any
+  std::string kernel;                                // empty: any
+  std::vector<std::string> status = {"ok", "busy"};  // of every one of its lines
+  std::size_t at_least = 1;                          // lines with a value
+};
 struct Expectation {
   std::string text;  // as the file has it, on one line
   int line = 0;
-  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice> what;
+  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice, ExpectCanary> what;
 };
 
 struct ScenarioCard {
@@ -112,10 +125,16 @@ struct Scenario {
   bool noise = true;
   MachineFacts facts;
   std::string config;  // gpuhealthd.yaml
+  UserptrPath userptr;
+  bool opencl = false;                           // the stand-in runtime, for the first card
+  bool needs_nodes = false;                      // something that is asked for needs /dev/dri
+  double speed_at_most = kNever;                 // canaries take real time
+  std::map<std::string, std::string> variables;  // set for all users
   std::vector<ScenarioCard> cards;
   std::vector<Step> timeline;  // by time
   std::vector<Expectation> expectations;
   bool writes_allowed = false;
+  bool ends_early = false;  // once all that is to happen has happened
 };
 
 // Every mistake of the text is in the error, one a line: "FILE:LINE:COLUMN: …".

@@ -68,7 +68,12 @@ class Show {
     if (auto done = stage_.start_daemon(); !done) return complain(done.error());
     Child command;
     if (!options_.command.empty()) {
-      auto child = Child::start(options_.command, stage_.environment(), {});
+      auto words = options_.command;
+      // Our own programs by name, also where they are not installed.
+      std::error_code error;
+      const auto own = bin_dir() + "/" + words.front();
+      if (words.front().find('/') == std::string::npos && std::filesystem::exists(own, error)) words.front() = own;
+      auto child = Child::start(words, stage_.environment(), {});
       if (!child) return complain(child.error());
       command = std::move(*child);
     }
@@ -83,6 +88,8 @@ class Show {
       }
       if (options_.check && player_.daemon_wanted() && now_s >= next_look) {
         judge_.look(now_s, stage_.bus_address());
+        const bool played = player_.finished();
+        if (scenario_.ends_early && played && judge_.settled(stage_.canary_results())) break;
         next_look = second(Steady::now()) + kLookEvery * options_.speed;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -96,7 +103,8 @@ class Show {
   }
 
   int conclude() {
-    auto findings = judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); });
+    auto findings =
+        judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results());
     const auto always = [&](std::string text, bool held, std::string seen) {
       findings.push_back({std::move(text), 0, held, std::move(seen)});
     };
@@ -164,6 +172,7 @@ int main(int argc, char** argv) {
   const auto scenario = load_scenario(find_scenario(options.scenario));
   if (!scenario) return complain(scenario.error());
   if (options.parse_only) return 0;
+  options.speed = std::min(options.speed, scenario->speed_at_most);
   if (!options.check && options.command.empty()) {
     std::fputs("gpuhealth-sim: give --check, or a command after --\n", stderr);
     return static_cast<int>(ExitCode::Usage);

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Steady = std::chrono::steady_clock;
+constexpr const char* kStandIn = "libgpuhealth_standin_opencl.so";
 constexpr double kPatience = 10;  // seconds that a bus may take to start
 
 Result<void> bind(const fs::path& from, const fs::path& to) {
@@ -104,18 +105,19 @@ Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options o
   if (mount("tmpfs", base->c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
     return fail_errno("cannot mount on " + base->string(), errno);
   stage->machine_ = *base / "machine";
-  for (const char* folder : {"machine", "view", "state", "config"}) fs::create_directory(*base / folder);
+  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d"})
+    fs::create_directory(*base / folder);
   std::ofstream(*base / "config/gpuhealthd.yaml") << scenario.config;
   std::vector<Card> cards;
   for (const auto& card : scenario.cards) cards.push_back(card.card);
   if (auto done = write_machine(stage->machine_, cards, scenario.facts); !done)
     return tl::unexpected<Error>(done.error());
-  if (auto done = stage->mount_all(); !done) return tl::unexpected<Error>(done.error());
+  if (auto done = stage->mount_all(scenario); !done) return tl::unexpected<Error>(done.error());
   if (auto done = stage->start_bus(); !done) return tl::unexpected<Error>(done.error());
   return stage;
 }
 
-Result<void> Stage::mount_all() {
+Result<void> Stage::mount_all(const Scenario& scenario) {
   auto files = FaultFs::mount(machine_, base_ / "view");
   if (!files) return tl::unexpected<Error>(files.error());
   files_ = std::move(*files);
@@ -126,10 +128,51 @@ Result<void> Stage::mount_all() {
     if (!fs::exists(from, error)) continue;
     if (auto done = bind(from, fs::path("/proc") / file); !done) return done;
   }
+  if (auto done = mount_nodes(scenario); !done) return done;
+  if (auto done = install_opencl(scenario); !done) return done;
+  if (auto done = set_variables(scenario); !done) return done;
   // The log of the machine around this one is not its own.
   std::error_code error;
   if (fs::exists("/dev/kmsg", error)) return bind("/dev/null", "/dev/kmsg");
   return {};
+}
+
+// Where they cannot be made (no root) the other scenarios do without.
+Result<void> Stage::mount_nodes(const Scenario& scenario) {
+  auto nodes = DeviceNodes::set_up(base_ / "dev", machine_);
+  if (!nodes) return scenario.needs_nodes ? tl::unexpected<Error>(nodes.error()) : Result<void>();
+  nodes_ = std::move(*nodes);
+  nodes_->set_userptr(scenario.userptr);
+  for (const auto& card : scenario.cards) nodes_->show(card.card);
+  return {};
+}
+
+// The stand-in is beside this program, or in libexec; it stands for the first card.
+Result<void> Stage::install_opencl(const Scenario& scenario) {
+  if (!scenario.opencl || scenario.cards.empty()) return {};
+  const auto folder = base_ / "opencl";
+  std::error_code error;
+  for (const fs::path& from : {fs::path(options_.bin_dir) / "standin" / kStandIn,
+                               fs::path(options_.bin_dir).parent_path() / "libexec" / kStandIn}) {
+    if (!fs::exists(from, error)) continue;
+    fs::copy_file(from, folder / kStandIn, error);
+    if (error) return fail_errno("cannot copy " + from.string(), error.value());
+    const Card& card = scenario.cards.front().card;
+    std::ofstream(folder / "card") << card.model.name << " (simulated)\n"
+                                   << to_string(card.place.gpu) << "\n/dev/dri/renderD128\n";
+    std::ofstream(folder / "standin.icd") << (folder / kStandIn).string() << "\n";
+    return {};
+  }
+  return fail(ErrorCode::NotFound, std::string(kStandIn) + " is not beside this program");
+}
+
+// As people set them for everybody: a file of the shell's profile.
+Result<void> Stage::set_variables(const Scenario& scenario) {
+  if (scenario.variables.empty()) return {};
+  std::ofstream file(base_ / "profile.d/gpu-workarounds.sh");
+  for (const auto& [name, value] : scenario.variables) file << "export " << name << "=" << value << "\n";
+  file.close();
+  return bind(base_ / "profile.d", "/etc/profile.d");
 }
 
 std::string Stage::bus_address() const {
@@ -164,8 +207,11 @@ std::vector<std::string> Stage::environment() const {
   std::ostringstream speed;
   speed << options_.speed;
   const char* path = std::getenv("PATH");
-  return {"GPUHEALTH_BUS_ADDRESS=" + bus_address(), "DBUS_SYSTEM_BUS_ADDRESS=" + bus_address(),
+  return {"GPUHEALTH_BUS_ADDRESS=" + bus_address(),
+          "DBUS_SYSTEM_BUS_ADDRESS=" + bus_address(),
           "GPUHEALTH_TEST_SPEED=" + speed.str(),
+          "XDG_CACHE_HOME=" + (base_ / "cache").string(),
+          "OCL_ICD_VENDORS=" + (base_ / "opencl").string(),
           "PATH=" + options_.bin_dir + ":" + (path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin")};
 }
 

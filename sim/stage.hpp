@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "sim/device_nodes.hpp"
 #include "sim/fault_fs.hpp"
 #include "sim/scenario.hpp"
 
@@ -59,18 +60,24 @@ class Stage {
 
   [[nodiscard]] const std::filesystem::path& machine() const { return machine_; }
   [[nodiscard]] FaultFs& files() { return *files_; }
+  [[nodiscard]] DeviceNodes* nodes() { return nodes_.get(); }  // none where they cannot be made
+  [[nodiscard]] std::filesystem::path canary_results() const { return base_ / "state/canary/results.jsonl"; }
   [[nodiscard]] std::string bus_address() const;
   [[nodiscard]] std::vector<std::string> environment() const;  // for programs on this machine
   [[nodiscard]] std::string daemon_log() const;
 
  private:
   explicit Stage(Options options) : options_(std::move(options)) {}
-  Result<void> mount_all();
+  Result<void> mount_all(const Scenario& scenario);
+  Result<void> mount_nodes(const Scenario& scenario);
+  Result<void> install_opencl(const Scenario& scenario);
+  Result<void> set_variables(const Scenario& scenario);
 
   Options options_;
   std::filesystem::path base_;
   std::filesystem::path machine_;
   std::unique_ptr<FaultFs> files_;
+  std::unique_ptr<DeviceNodes> nodes_;
   Child bus_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/cpu_files.hpp"
 #include "sim/device_files.hpp"
 #include "sim/folder.hpp"
 #include "sim/kfd.hpp"
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const PciAddress kNoPort{};
+constexpr unsigned kProcessors = 2;
 
 struct Port {
   PciAddress address;
@@ -163,6 +165,7 @@ Result<void> write_machine(const fs::path& dir, std::span<const Card> cards, con
   sys.link("bus/pci/drivers/amdgpu/module", "module/amdgpu");
   write_module(sys, facts);
   write_kfd_root(sys);
+  write_cpus(sys, kProcessors);
   for (std::size_t i = 0; i < cards.size(); ++i) write_card(sys, cards[i], static_cast<unsigned>(i));
   Folder proc(root / "proc");
   write_proc(proc, facts);

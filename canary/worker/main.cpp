@@ -142,12 +142,13 @@ Line parse(int argc, char** argv) {
   return line;
 }
 
-// AMD's own runtime where there is an AMD GPU, NVIDIA's where there is one of theirs, else OpenCL.
-std::string choose_backend(bool only_userptr) {
-  if (only_userptr) return "ioctl";
-  if (access("/dev/kfd", R_OK | W_OK) == 0) return "hip";
-  if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return "cuda";
-  return "opencl";
+// What to try, in order: AMD's own runtime where there is an AMD GPU, NVIDIA's where there is one of theirs, else (and
+// where that is not installed) OpenCL.
+std::vector<std::string> automatic_backends(bool only_userptr) {
+  if (only_userptr) return {"ioctl"};
+  if (access("/dev/kfd", R_OK | W_OK) == 0) return {"hip", "opencl"};
+  if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return {"cuda", "opencl"};
+  return {"opencl"};
 }
 
 std::vector<std::string> chosen(const Line& line) {
@@ -178,6 +179,10 @@ int say_unsupported(const Line& line) {
   return static_cast<int>(ExitCode::Unavailable);
 }
 
+bool is_unsupported(const Measurement& m) {
+  return m.status == Status::Unsupported;
+}
+
 int exit_code(const std::vector<Measurement>& lines) {
   bool ran = false;
   bool busy = false;
@@ -198,15 +203,24 @@ int exit_code(const std::vector<Measurement>& lines) {
 int main(int argc, char** argv) {
   Line line = parse(argc, argv);
   if (line.exit_code >= 0) return line.exit_code;
+  std::vector<std::string> backends = {line.options.backend};
   if (line.options.backend == "auto")
-    line.options.backend =
-        choose_backend(line.only.empty() ? line.tier == 0 : line.only == std::vector<std::string>{"userptr_cow"});
-  line.options.canaries = chosen(line);
-  if (line.options.canaries.empty()) return say_unsupported(line);
+    backends =
+        automatic_backends(line.only.empty() ? line.tier == 0 : line.only == std::vector<std::string>{"userptr_cow"});
   line.options.deadline_s = line.deadline > 0 ? line.deadline : line.tier == 3 ? 600 : 30;
-  const auto report = supervise(line.options, [&](const std::string& canary) {
-    if (line.progress) std::fprintf(stderr, "%s\n", canary.c_str());
-  });
+  RunReport report;
+  for (const auto& backend : backends) {
+    line.options.backend = backend;
+    line.options.canaries = chosen(line);
+    if (line.options.canaries.empty()) return say_unsupported(line);
+    auto ran = supervise(line.options, [&](const std::string& canary) {
+      if (line.progress) std::fprintf(stderr, "%s\n", canary.c_str());
+    });
+    // Of several that cannot run anything the first one's reasons are shown.
+    const bool anything = !std::ranges::all_of(ran.lines, is_unsupported);
+    if (anything || report.lines.empty()) report = std::move(ran);
+    if (anything) break;
+  }
   for (const auto& m : report.lines) std::printf("%s\n", to_json_line(m).c_str());
   if (std::fflush(stdout) != 0) return static_cast<int>(ExitCode::Failed);
   // A child that hangs in the kernel must not hold us: no destructor, no wait.

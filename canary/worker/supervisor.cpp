@@ -318,7 +318,7 @@ Status status_of(Ending::Kind kind) {
 
 // Lines for a canary of which the child said nothing.
 void fill_in(std::vector<Measurement>& lines, const RunOptions& options, const std::string& canary, Status status,
-             const std::string& reason, const std::string& device) {
+             const std::string& reason, const std::string& device, pid_t left_behind = -1) {
   for (const auto& row : metrics_of(canary)) {
     const bool there =
         std::ranges::any_of(lines, [&](const auto& m) { return m.canary == row.canary && m.metric == row.metric; });
@@ -326,6 +326,7 @@ void fill_in(std::vector<Measurement>& lines, const RunOptions& options, const s
     const std::string about = !device.empty() ? device : options.device ? to_string(*options.device) : "";
     lines.push_back(line_without_value(row, options, status, reason, about,
                                        software_of("", parse_pci_address(about) ? about : "")));
+    if (left_behind > 0) lines.back().notes["pid"] = std::to_string(left_behind);
   }
 }
 
@@ -419,7 +420,8 @@ RunReport supervise(const RunOptions& options, const std::function<void(const st
                      i + 1 == kMostChildren;
     const auto failed = all ? rest.canaries : std::vector<std::string>{child.running};
     for (const auto& canary : failed)
-      fill_in(report.lines, options, canary, status_of(ending.kind), ending.text, device);
+      fill_in(report.lines, options, canary, status_of(ending.kind), ending.text, device,
+              ending.kind == Ending::Kind::Stuck ? child.pid : -1);
     std::erase_if(rest.canaries, [&](const auto& c) { return all || c == child.running; });
     if (ending.kind == Ending::Kind::Stranger || ending.kind == Ending::Kind::Told)
       early = {true, Gate::Unknown, ending.text};

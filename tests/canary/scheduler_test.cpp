@@ -41,6 +41,18 @@ TEST(Scheduler, SixRunsInTheFirstNinetySecondsThenEveryFiveMinutes) {
   EXPECT_EQ(later[1].first, 675);
 }
 
+TEST(Scheduler, TierZeroAloneNeverUsesTheGpu) {
+  auto settings = exact();
+  settings.most_tier = 0;
+  Scheduler s(settings, 1);
+  const auto starts = follow(s, card(), 0, 2 * 3600);
+  EXPECT_EQ(starts.size(), 6U + 23U);  // six in 75 s, then one every 300 s
+  for (const auto& [t, tier] : starts) EXPECT_EQ(tier, 0);
+  auto other = card("0000:0a:00.0");
+  other.amdgpu = false;
+  EXPECT_TRUE(follow(s, other, 0, 3600).empty()) << "there is nothing of tier 0 for it";
+}
+
 TEST(Scheduler, TheDeepTierComesOnceAnHour) {
   Scheduler s(exact(), 1);
   int deep = 0;

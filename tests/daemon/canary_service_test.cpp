@@ -6,13 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include <boost/asio/io_context.hpp>
 
 #include "canary/process.hpp"
+#include "core/spawn.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::daemon {
@@ -31,9 +35,10 @@ class CanaryServiceTest : public testing::Test {
   }
   // Runs the loop until `done` or ten seconds have passed.
   template <class Done>
-  void run_until(Done done) {
+  void run_until(Done done, CanaryService* service = nullptr) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!done() && std::chrono::steady_clock::now() < end) {
+      if (service != nullptr) service->look();
       io_.run_for(std::chrono::milliseconds(50));
       io_.restart();
       clock_.advance(std::chrono::seconds(2));
@@ -69,7 +74,7 @@ TEST_F(CanaryServiceTest, AStallIsConfirmedByTheSecondRunAndLinesAreKept) {
   on.log = [](Severity, const std::string&) {};
   CanaryService service(io_, clock_, options, on);
   service.start();
-  run_until([&] { return found.size() >= 2; });
+  run_until([&] { return found.size() >= 2; }, &service);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].finding.level, Level::Suspect);
   EXPECT_EQ(found[1].finding.level, Level::Confirmed);
@@ -104,6 +109,79 @@ TEST_F(CanaryServiceTest, WhatWasOpenBeforeAStartIsToldAgain) {
   service.start();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].finding.level, Level::Confirmed);
+}
+
+// `sleep` stands for a child that hangs in the kernel: what a worker left behind and named in its line.
+TEST_F(CanaryServiceTest, BesideWhatHangsInTheKernelNoSecondWorkerIsStarted) {
+  const auto hung = spawn({"sleep", "600"}, {});
+  ASSERT_TRUE(hung);
+  CanaryService::Options options;
+  options.program = script("worker",
+                           "echo x >> \"$0.starts\"\n"
+                           "echo '{\"canary\":\"triad\",\"status\":\"stuck\",\"device\":\"0000:03:00.0\","
+                           "\"notes\":{\"pid\":\"" +
+                               std::to_string(*hung) + "\"}}'\n");
+  options.results = folder_.string() + "/canary/results.jsonl";
+  CanaryService::Handlers on;
+  on.devices = [] {
+    canary::DeviceSituation d;
+    d.device = "0000:03:00.0";
+    d.amdgpu = false;
+    return std::vector{d};
+  };
+  on.finding = [](const health::CanaryFinding&) {};
+  on.log = [](Severity, const std::string&) {};
+  CanaryService service(io_, clock_, options, on);
+  service.start();
+  const auto starts = [&] {
+    std::ifstream in(options.program + ".starts");
+    return std::distance(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()) / 2;
+  };
+  const auto until = [&](double seconds) {
+    const auto end = clock_.now().steady + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
+    return [this, end] { return clock_.now().steady >= end; };
+  };
+  run_until([&] { return starts() == 1; }, &service);
+  run_until(until(60), &service);
+  EXPECT_EQ(starts(), 1);
+  kill(*hung, SIGKILL);
+  waitpid(*hung, nullptr, 0);
+  run_until([&] { return starts() >= 2; }, &service);
+  EXPECT_GE(starts(), 2) << "it has ended: the GPU is measured again";
+}
+
+TEST_F(CanaryServiceTest, AWorkerIsStartedAndStoppedAsItsLauncherSays) {
+  CanaryService::Options options;
+  options.results = folder_.string() + "/canary/results.jsonl";
+  std::vector<std::string> asked;
+  double limit = 0;
+  options.launch = [&](const std::string& device, const std::vector<std::string>& arguments, double limit_s) {
+    asked = arguments;
+    limit = limit_s;
+    EXPECT_EQ(device, "0000:03:00.0");
+    const auto stopped = folder_.string() + "/stopped";
+    const auto unit = script("unit", "until [ -e " + stopped + " ]; do sleep 0.05; done\n");
+    return CanaryService::Launch{unit, {}, {"touch", stopped}, 20};
+  };
+  CanaryService::Handlers on;
+  on.devices = [] {
+    canary::DeviceSituation d;
+    d.device = "0000:03:00.0";
+    d.busy = true;
+    return std::vector{d};
+  };
+  on.finding = [](const health::CanaryFinding&) {};
+  on.log = [](Severity, const std::string&) {};
+  {
+    CanaryService service(io_, clock_, options, on);
+    service.start();
+    run_until([&] { return !asked.empty(); }, &service);
+    EXPECT_EQ(asked,
+              (std::vector<std::string>{"--backend", "ioctl", "--tier", "0", "--device", "0000:03:00.0", "--json"}));
+    EXPECT_EQ(limit, 300);
+  }
+  run_until([&] { return std::filesystem::exists(folder_.path() / "stopped"); });
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "stopped"));
 }
 
 TEST_F(CanaryServiceTest, AWorkerThatNeverEndsIsKilledAtItsLimit) {

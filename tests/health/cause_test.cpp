@@ -9,6 +9,8 @@
 #include <map>
 #include <random>
 
+#include "health/canary_watch.hpp"
+
 namespace gpuhealth::health {
 namespace {
 
@@ -151,6 +153,60 @@ TEST(Cause, TheHostCopyStallNamesThePathAndTheKernelThatChanged) {
   ASSERT_EQ(verdict.changed.size(), 1U);
   EXPECT_EQ(verdict.changed[0].second, "7.0.11 -> 7.0.12");
   EXPECT_FALSE(verdict.against.empty());
+}
+
+TEST(Cause, OnALoadedMachineTheSpinningGetsAPartOfAProcessor) {
+  auto after = stalled("7.0.12", 2040);
+  for (auto& mapping : after[0].mappings) mapping.system_ms = 620;
+  EXPECT_EQ(find_cause({{}, after, std::nullopt}).name, "host-memory-mapping");
+}
+
+// The probe without a runtime knows a part of the software only; it runs before every run of the others.
+TEST(CanaryWatch, ProbeAndRuntimeOfOneKernelAreOneSoftware) {
+  CanaryWatch watch;
+  CanaryOutcome last;
+  double time = 0;
+  const auto probe = [&](const std::string& kernel, double ms) {
+    auto m = stalled(kernel, ms)[0];
+    m.canary = "userptr_cow";
+    m.backend = "ioctl";
+    m.device = "0000:03:00.0";
+    m.epoch = kernel + " without a runtime";
+    m.time = time += 20;
+    m.environment = {{"HSA_XNACK", "1"}};
+    last = watch.observe(m);
+  };
+  const auto copy = [&](const std::string& kernel, double pinned) {
+    Measurement m;
+    m.canary = "h2d_pin";
+    m.metric = "bandwidth";
+    m.better = canary::Better::Higher;
+    m.value = pinned;
+    m.backend = "hip";
+    m.device = "0000:03:00.0";
+    m.epoch = kernel + " with one";
+    m.software = {{"kernel", kernel}, {"runtime", "hip 6.4"}};
+    m.time = time += 20;
+    watch.observe(m);
+  };
+  for (int i = 0; i < 3; ++i) {
+    probe("7.0.11", 12);
+    copy("7.0.11", 25);
+  }
+  // Were the runtime's measurements forgotten at each probe, nobody could say that pinned copies lost speed as well.
+  copy("7.0.12", 10);
+  for (int i = 0; i < 2; ++i) {
+    probe("7.0.12", 2010);
+    copy("7.0.12", 10);
+  }
+  probe("7.0.12", 2010);
+  const auto open = watch.open();
+  ASSERT_EQ(open.size(), 1U);
+  EXPECT_EQ(open[0].finding.kind, canary::stats::FindingKind::Stall);
+  EXPECT_EQ(open[0].environment.at("HSA_XNACK"), "1");
+  ASSERT_EQ(open[0].cause.changed.size(), 1U);
+  EXPECT_EQ(open[0].cause.changed[0].second, "7.0.11 -> 7.0.12");
+  EXPECT_EQ(open[0].cause.name, "unknown") << "the controls are not fine: pinned copies are slower too";
 }
 
 TEST(Cause, AlsoOnAMachineThatWasNeverSeenWell) {

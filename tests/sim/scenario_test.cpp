@@ -87,7 +87,46 @@ expect:
   EXPECT_EQ(std::get<ExpectReading>(s->expectations[2].what).status, ReadingStatus::Asleep);
 }
 
+TEST(Scenario, HasAKernelThatPinsMemoryInItsOwnWay) {
+  const auto s = parse_scenario(R"(
+cards: {a: {model: rx7900xtx}}
+userptr: {form: healthy, slot: 5ms, cow_slot: 30ms}
+opencl: true
+speed_at_most: 2
+ends_early: true
+variables: {HSA_XNACK: "1"}
+timeline:
+  - {at: 9s, reboot: {kernel: 7.0.12, userptr: stall}}
+expect:
+  - {condition: host-copy-stall, confirmed_by: 60s, says: [cause, "changed: kernel"]}
+  - {canary: triad, backend: opencl, kernel: 7.0.12, status: ok, at_least: 2}
+)",
+                                "x.yaml");
+  ASSERT_TRUE(s) << s.error().text;
+  EXPECT_EQ(s->userptr.form, UserptrForm::Healthy);
+  EXPECT_EQ(s->userptr.slot_ms, 5);
+  EXPECT_EQ(s->userptr.cow_slot_ms, 30);
+  EXPECT_TRUE(s->needs_nodes);
+  EXPECT_TRUE(s->ends_early);
+  EXPECT_EQ(s->speed_at_most, 2);
+  EXPECT_EQ(s->variables.at("HSA_XNACK"), "1");
+  const auto& reboot = std::get<Reboot>(s->timeline[0].what);
+  EXPECT_EQ(reboot.order, std::vector<std::string>{"a"});
+  EXPECT_EQ(reboot.kernel, "7.0.12");
+  EXPECT_EQ(reboot.userptr->form, UserptrForm::Stall);
+  EXPECT_EQ(std::get<ExpectCondition>(s->expectations[0].what).says.size(), 2U);
+  const auto& canary = std::get<ExpectCanary>(s->expectations[1].what);
+  EXPECT_EQ(canary.canary, "triad");
+  EXPECT_EQ(canary.at_least, 2U);
+  EXPECT_EQ(canary.status, std::vector<std::string>{"ok"});
+}
+
 TEST(Scenario, SaysWhereAMistakeIsAndWhatWasMeant) {
+  EXPECT_EQ(mistakes(std::string(kCard) + "userptr: stal\n"),
+            "x.yaml:2:10: userptr: there is no \"stal\"; did you mean \"stall\"?");
+  EXPECT_THAT(mistakes(std::string(kCard) + "variables: {A: \"x; rm\"}\n"), HasSubstr("one plain word each"));
+  EXPECT_THAT(mistakes(std::string(kCard) + "expect:\n  - {canary: triad, status: fine}\n"),
+              HasSubstr("no such status of a canary"));
   EXPECT_EQ(mistakes("nmae: x\ncards: {a: {model: rx7900xtx}}\n"),
             "x.yaml:1:1: a scenario has no key \"nmae\"; did you mean \"name\"?");
   EXPECT_EQ(mistakes("cards:\n  a: {model: rx790xtx}\n"),

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unmodified programs on the simulated nodes. Needs root and /dev/fuse, as a machine for tests has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "canary/measurement.hpp"
+#include "tests/paths.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gpuhealth::sim {
+namespace {
+
+using testing::HasSubstr;
+
+std::string run_inside(const std::string& scenario, const std::string& command) {
+  const test::TempDir folder;
+  const auto file = folder.path() / "scenario.yaml";
+  std::ofstream(file) << scenario;
+  const std::string line = GPUHEALTH_BIN_DIR "/gpuhealth-sim " + file.string() + " -- " + command + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
+  std::string out;
+  std::array<char, 4096> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) out += buffer.data();
+  pclose(pipe);
+  return out;
+}
+
+TEST(Nodes, LibdrmSeesTheCardsTheirDriverAndTheirSensors) {
+  const auto out = run_inside(
+      "noise: false\nuserptr: healthy\ncards: {a: {model: rx7900xtx, state: {edge: 71}}, b: {model: rx6900xt}}\n",
+      GPUHEALTH_BIN_DIR "/drm-probe");
+  EXPECT_THAT(out, HasSubstr("device 0000:03:00.0 744c /dev/dri/renderD128\ndriver amdgpu 3\n"
+                             "asic 744c family 145 temperature 71000\n"));
+  EXPECT_THAT(out, HasSubstr("device 0000:06:00.0 73bf /dev/dri/renderD129\ndriver amdgpu 3\n"
+                             "asic 73bf family 143 temperature 40000\n"));
+}
+
+// One mapping is enough to see whose time it is: the rule itself is played by the scenario host-copy-stall.
+TEST(Nodes, TheStallIsTheWorkersOwnKernelTime) {
+  const auto out = run_inside("userptr: stall\ncards: {a: {model: rx7900xtx}}\n",
+                              GPUHEALTH_BIN_DIR "/gpuhealth-canary --backend ioctl --tier 0 --device 03:00.0 --json");
+  const auto m = canary::parse_measurement(out.substr(std::min(out.find('{'), out.size())));
+  ASSERT_TRUE(m) << out;
+  ASSERT_EQ(m->mappings.size(), 3U) << out;
+  for (const auto& mapping : m->mappings) {
+    EXPECT_GE(mapping.ms, 2000);
+    EXPECT_LT(mapping.control_ms, 500);
+    EXPECT_GE(mapping.system_ms, 100) << "the worker spins, the simulator does not";
+  }
+}
+
+TEST(Nodes, ConsoleIoctlsOfOtherFilesGoOn) {
+  // KDGKBTYPE is of type 'K' as KFD's are: the kernel itself must say that /dev/null is no console.
+  const auto out = run_inside(
+      "userptr: healthy\ncards: {a: {model: rx7900xtx}}\n",
+      "perl -e 'open(F,\"<\",\"/dev/null\"); my $b=\"\"; ioctl(F,0x4B33,$b) or print \"errno \".($!+0).\"\\n\"'");
+  EXPECT_THAT(out, HasSubstr("errno 25"));
+}
+
+}  // namespace
+}  // namespace gpuhealth::sim
