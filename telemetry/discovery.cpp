@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/kfd.hpp"
 #include "telemetry/parse.hpp"
 #include "telemetry/sysfs.hpp"
 
@@ -163,6 +164,7 @@ Result<Discovery> discover(const std::string& sysroot, const NameTable& names) {
     if (auto device = identify(sysroot, address, names)) found.devices.push_back(std::move(*device));
   }
   attach_drm_nodes(sysroot, found.devices);
+  attach_compute_nodes(sysroot, found.devices);
   return found;
 }
 

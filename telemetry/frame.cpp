@@ -134,6 +134,57 @@ void framed(std::vector<std::uint8_t>& bytes, FrameKind kind, std::uint16_t flag
   std::memcpy(bytes.data() + start + offsetof(Header, size), &size, sizeof size);
 }
 
+constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
+
+void put_address(Out& out, const std::optional<PciAddress>& address) {
+  out.put(address ? std::uint64_t{address->domain} << 32U | std::uint64_t{address->bus} << 16U |
+                        std::uint64_t{address->device} << 8U | address->function
+                  : kNoAddress);
+}
+
+std::optional<PciAddress> get_address(In& in) {
+  const auto packed = in.get<std::uint64_t>();
+  if (packed == kNoAddress) return std::nullopt;
+  PciAddress out;
+  out.domain = static_cast<std::uint32_t>(packed >> 32U);
+  out.bus = static_cast<std::uint8_t>(packed >> 16U);
+  out.device = static_cast<std::uint8_t>(packed >> 8U & 0x1fU);
+  out.function = static_cast<std::uint8_t>(packed & 7U);
+  return out;
+}
+
+void put_compute(Out& out, const DeviceInfo& d) {
+  out.put(static_cast<std::uint32_t>(d.compute_nodes.size()));
+  for (const auto& n : d.compute_nodes) {
+    out.put(n.node);
+    out.put(n.gpu_id);
+    out.put(n.partition);
+    out.text(n.gfx);
+    out.put(n.render_minor);
+    out.put(n.compute_units);
+  }
+  out.text(d.compute_partition);
+  out.text(d.memory_partition);
+  out.put(static_cast<std::uint32_t>(d.xgmi_peers.size()));
+  for (const auto& peer : d.xgmi_peers) put_address(out, peer);
+}
+
+void get_compute(In& in, DeviceInfo& d) {
+  d.compute_nodes.resize(in.count());
+  for (auto& n : d.compute_nodes) {
+    n.node = in.get<std::uint32_t>();
+    n.gpu_id = in.get<std::uint64_t>();
+    n.partition = in.get<std::uint32_t>();
+    n.gfx = in.text();
+    n.render_minor = in.get<std::int32_t>();
+    n.compute_units = in.get<std::uint32_t>();
+  }
+  d.compute_partition = in.text();
+  d.memory_partition = in.text();
+  d.xgmi_peers.resize(in.count());
+  for (auto& peer : d.xgmi_peers) peer = get_address(in).value_or(PciAddress{});
+}
+
 void put_device(Out& out, const DeviceInfo& d) {
   out.put(d.pci);
   out.put(d.vendor_id);
@@ -147,6 +198,7 @@ void put_device(Out& out, const DeviceInfo& d) {
                         &d.render_node, &d.card_node})
     out.text(*s);
   out.texts(d.other_names);
+  put_compute(out, d);
   out.put(static_cast<std::uint32_t>(d.firmware.size()));
   for (const auto& [block, version] : d.firmware) {
     out.text(block);
@@ -170,6 +222,7 @@ DeviceInfo get_device(In& in) {
                   &d.card_node})
     *s = in.text();
   d.other_names = in.texts();
+  get_compute(in, d);
   const auto parts = in.count();
   for (std::uint32_t i = 0; i < parts; ++i) {
     auto block = in.text();
@@ -217,25 +270,6 @@ std::optional<SampleFrame> get_sample(std::uint64_t tick, In in) {
   }
   if (!in.whole()) return std::nullopt;
   return frame;
-}
-
-constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
-
-void put_address(Out& out, const std::optional<PciAddress>& address) {
-  out.put(address ? std::uint64_t{address->domain} << 32U | std::uint64_t{address->bus} << 16U |
-                        std::uint64_t{address->device} << 8U | address->function
-                  : kNoAddress);
-}
-
-std::optional<PciAddress> get_address(In& in) {
-  const auto packed = in.get<std::uint64_t>();
-  if (packed == kNoAddress) return std::nullopt;
-  PciAddress out;
-  out.domain = static_cast<std::uint32_t>(packed >> 32U);
-  out.bus = static_cast<std::uint8_t>(packed >> 16U);
-  out.device = static_cast<std::uint8_t>(packed >> 8U & 0x1fU);
-  out.function = static_cast<std::uint8_t>(packed & 7U);
-  return out;
 }
 
 std::optional<KlogFrame> get_klog(std::uint64_t tick, In in) {

@@ -9,6 +9,7 @@
 
 #include "telemetry/discovery.hpp"
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/kfd.hpp"
 
 namespace gpuhealth::telemetry {
 
@@ -48,6 +49,7 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
     if (auto device = identify(sysroot_, address, names_)) frame.devices.push_back(std::move(*device));
   }
   attach_drm_nodes(sysroot_, frame.devices);
+  attach_compute_nodes(sysroot_, frame.devices);
   append_frame(out, frame);
 }
 
