@@ -14,12 +14,18 @@
 namespace gpuhealth::telemetry {
 
 Reader::Reader(std::string sysroot, const Clock& clock, Progress* progress)
-    : sysroot_(std::move(sysroot)), clock_(clock), progress_(progress), names_(NameTable::load()) {}
+    : sysroot_(std::move(sysroot)),
+      clock_(clock),
+      progress_(progress),
+      names_(NameTable::load()),
+      // The daemon, with all that it runs, is no client.
+      scanner_(sysroot_, static_cast<std::uint32_t>(getppid()), progress_) {}
 
 void Reader::answer(const Request& request, std::vector<std::uint8_t>& out) {
   if (request.reopen) samplers_.clear();
   if (request.kind == RequestKind::Discover) discover(request, out);
   if (request.kind == RequestKind::Sample) sample(request, out);
+  if (request.kind == RequestKind::Clients) clients(request, out);
   if (progress_ != nullptr) progress_->idle();
   append_frame(out, DoneFrame{request.tick});
 }
@@ -80,6 +86,13 @@ void Reader::sample(const Request& request, std::vector<std::uint8_t>& out) {
     append_frame(out, frame_);
     if (!frame_.present) samplers_.erase(device);  // its descriptors are of a device or driver that is gone
   }
+}
+
+void Reader::clients(const Request& request, std::vector<std::uint8_t>& out) {
+  std::vector<PciAddress> gpus;
+  for (const auto device : request.devices) gpus.push_back(unpack(device));
+  for (auto& of : scanner_.look(gpus, clock_.now().steady))
+    append_frame(out, ClientsFrame{request.tick, pack(of.gpu), std::move(of.look)});
 }
 
 int serve(Reader& reader, int in, int out) {

@@ -10,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "telemetry/asic.hpp"
+#include "telemetry/clients.hpp"
 #include "telemetry/frame.hpp"
 #include "telemetry/sampler.hpp"
 
@@ -25,6 +26,7 @@ class Reader {
  private:
   void discover(const Request& request, std::vector<std::uint8_t>& out);
   void sample(const Request& request, std::vector<std::uint8_t>& out);
+  void clients(const Request& request, std::vector<std::uint8_t>& out);
   Sampler* sampler_of(std::uint64_t device);
 
   std::string sysroot_;
@@ -32,6 +34,7 @@ class Reader {
   Progress* progress_;
   NameTable names_;
   std::map<std::uint64_t, Sampler> samplers_;
+  ClientScanner scanner_;
   SampleFrame frame_;  // kept, so that a sample allocates nothing
 };
 

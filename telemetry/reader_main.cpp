@@ -55,18 +55,19 @@ int main(int argc, char** argv) {
       after = std::strtoull(argv[++i], nullptr, 10);
       continue;
     }
-    std::fprintf(stderr,
-                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs or kmsg, --after NUMBER; gpuhealthd "
-                 "starts this program, see gpuhealthd(8)\n",
-                 argv[i]);
+    std::fprintf(
+        stderr,
+        "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs, clients or kmsg, --after NUMBER; gpuhealthd "
+        "starts this program, see gpuhealthd(8)\n",
+        argv[i]);
     return static_cast<int>(ExitCode::Usage);
   }
   // It must not outlive the daemon; a stuck one dies as soon as its read returns.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   if (source == "kmsg") return gpuhealth::telemetry::follow_kmsg(sysroot, after, STDIN_FILENO, STDOUT_FILENO);
-  if (source != "sysfs") {
-    std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs or kmsg\n", source.c_str());
+  if (source != "sysfs" && source != "clients") {
+    std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs, clients or kmsg\n", source.c_str());
     return static_cast<int>(ExitCode::Usage);
   }
   const gpuhealth::SystemClock clock;
