@@ -75,6 +75,7 @@ void Daemon::Impl::start() {
     }
   }
   start_kernel_log();
+  start_clients();
   readers.discover();
   next_discovery = clock.now().steady + milliseconds(config.settings.sampling_rediscover);
   tick.expires_after(milliseconds(0));
@@ -127,6 +128,7 @@ void Daemon::Impl::on_tick() {
   const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
   last_tick = now.steady;
   readers.sample(ticks++ % slow_every == 0 || slept);
+  look_at_clients(now.steady);
   mark_stale();
   refresh_bus();
   schedule_tick();

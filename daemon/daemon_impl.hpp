@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "telemetry/log_reader.hpp"
 #include "telemetry/reader_pool.hpp"
 #include "telemetry/sampler.hpp"
+#include "telemetry/side_reader.hpp"
 
 namespace gpuhealth::daemon {
 namespace asio = boost::asio;
@@ -45,6 +47,7 @@ struct Device {
   bool has_sample = false;
   bool stuck = false;
   bool stale = false;
+  SteadyTime quiet_until;  // it is being reset: what looks into its driver waits
 };
 
 struct Daemon::Impl {
@@ -64,6 +67,9 @@ struct Daemon::Impl {
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
+  std::unique_ptr<telemetry::SideReader> clients;
+  std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
+  SteadyTime next_clients;
 
   std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
@@ -100,6 +106,10 @@ struct Daemon::Impl {
   void on_kernel_log(const telemetry::KlogFrame& frame);
   void on_notice(const Notice& notice);
   Device* concerned(const telemetry::KlogFrame::Item& item);
+  void start_clients();
+  void look_at_clients(SteadyTime now);
+  void on_clients(const telemetry::Frame& frame);
+  void on_clients_trouble(const telemetry::SideReader::Trouble& trouble);
   void mark_stale();
   void refresh_bus();
   void publish(const std::vector<health::Change>& changes);

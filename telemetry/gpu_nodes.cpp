@@ -15,9 +15,17 @@ namespace gpuhealth::telemetry {
 namespace fs = std::filesystem;
 namespace {
 
-std::string name_of_link(const fs::path& link) {
+// The name of the folder that a link leads to.
+std::string name_of_target(const fs::path& link) {
   std::error_code error;
   const auto target = fs::canonical(link, error);
+  return error ? std::string() : target.filename().string();
+}
+
+// The last name in a link's text: the driver's folder need not be in a captured tree.
+std::string name_in_link(const fs::path& link) {
+  std::error_code error;
+  const auto target = fs::read_symlink(link, error);
   return error ? std::string() : target.filename().string();
 }
 
@@ -49,12 +57,12 @@ GpuNodes find_gpu_nodes(const std::string& root, const std::vector<PciAddress>& 
     const auto name = it->path().filename().string();
     const bool render = name.starts_with("renderD");
     if (!render && (!name.starts_with("card") || name.find('-') != std::string::npos)) continue;
-    auto gpu = parse_pci_address(name_of_link(it->path() / "device"));
+    auto gpu = parse_pci_address(name_of_target(it->path() / "device"));
     int minor = 0;
     if (!gpu && render && std::sscanf(name.c_str(), "renderD%d", &minor) == 1 && by_minor.contains(minor))
       gpu = by_minor[minor];  // a partition: its device is no PCI function
     if (!gpu || std::ranges::find(gpus, *gpu) == gpus.end()) continue;
-    const bool amdgpu = name_of_link(device_dir(root, *gpu) + "/driver") == "amdgpu";
+    const bool amdgpu = name_in_link(device_dir(root, *gpu) + "/driver") == "amdgpu";
     out.drm[name] = {*gpu, !amdgpu || sound};
   }
   for (const auto& gpu : gpus) {

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/inspect.hpp"
 
+#include "telemetry/clients.hpp"
 #include "telemetry/discovery.hpp"
+#include "telemetry/proc.hpp"
 #include "telemetry/sampler.hpp"
 #include "telemetry/sysfs.hpp"
 
 namespace gpuhealth::telemetry {
+namespace {
+
+void add_clients(const std::string& sysroot, const Clock& clock, std::vector<Inspected>& devices) {
+  std::vector<PciAddress> gpus;
+  for (const auto& one : devices) gpus.push_back(one.device.pci);
+  ClientScanner scanner(sysroot, 0);
+  const auto found = scanner.look(gpus, clock.now().steady);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (const auto& client : found[i].look.clients)
+      devices[i].clients.push_back({client, process_name(sysroot, client.pid, client.started)});
+  }
+}
+
+}  // namespace
+
 Result<Inspection> inspect(const std::string& sysroot_given) {
   const std::string sysroot = sysroot_given == "/" ? std::string() : sysroot_given;
   const auto names = NameTable::load();
@@ -27,6 +44,7 @@ Result<Inspection> inspect(const std::string& sysroot_given) {
     one.device = std::move(device);
     out.devices.push_back(std::move(one));
   }
+  add_clients(sysroot, clock, out.devices);
   return out;
 }
 

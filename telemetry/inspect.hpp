@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
@@ -15,12 +16,19 @@
 
 namespace gpuhealth::telemetry {
 
+// A process that uses a GPU, with its name where the caller may see it.
+struct InspectedClient {
+  GpuClient client;
+  std::string name;
+};
+
 struct Inspected {
   DeviceInfo device;
   Sample sample;
   std::string runtime_status;                  // as the kernel writes it; empty where it does not
   std::optional<GpuMetrics> metrics;           // full decode, when there is a gpu_metrics file
   std::map<std::string, std::string> sources;  // reading name -> file it came from, relative to the device's folder
+  std::vector<InspectedClient> clients;        // by pid; without root one's own only
 };
 
 struct Inspection {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "telemetry/parse.hpp"
+#include "telemetry/sysfs.hpp"
 
 namespace gpuhealth::telemetry {
 namespace {
@@ -76,6 +77,13 @@ std::optional<std::uint64_t> parse_proc_io(std::string_view text) {
 
 bool maps_compute_runtime(std::string_view maps) {
   return std::ranges::any_of(kRuntimes, [&](std::string_view name) { return maps.find(name) != maps.npos; });
+}
+
+std::string process_name(const std::string& root, std::uint32_t pid, std::uint64_t started) {
+  const auto folder = root + "/proc/" + std::to_string(pid);
+  const auto stat = parse_proc_stat(read_text_or_empty(folder + "/stat"));
+  if (!stat || (started != 0 && stat->started != started)) return {};
+  return read_text_or_empty(folder + "/comm");
 }
 
 }  // namespace gpuhealth::telemetry

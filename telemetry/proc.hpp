@@ -27,4 +27,8 @@ std::optional<std::uint64_t> parse_proc_io(std::string_view text);
 // programs load it and never use it.
 bool maps_compute_runtime(std::string_view maps);
 
+// The name of a process, where the caller may see it and it is still the one that started then; else empty. `started`
+// 0: whoever has the number.
+std::string process_name(const std::string& root, std::uint32_t pid, std::uint64_t started);
+
 }  // namespace gpuhealth::telemetry

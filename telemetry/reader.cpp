@@ -95,7 +95,7 @@ void Reader::clients(const Request& request, std::vector<std::uint8_t>& out) {
     append_frame(out, ClientsFrame{request.tick, pack(of.gpu), std::move(of.look)});
 }
 
-int serve(Reader& reader, int in, int out) {
+int serve(const std::function<void(const Request&, std::vector<std::uint8_t>&)>& answer_to, int in, int out) {
   std::vector<std::uint8_t> pending;
   std::vector<std::uint8_t> answer;
   std::array<std::uint8_t, 4096> buffer;
@@ -109,7 +109,7 @@ int serve(Reader& reader, int in, int out) {
       if (!request) return 1;
       if (!*request) break;
       answer.clear();
-      reader.answer(**request, answer);
+      answer_to(**request, answer);
       if (!write_frames(out, answer)) return 0;
     }
   }

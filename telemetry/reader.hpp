@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ class Reader {
   SampleFrame frame_;  // kept, so that a sample allocates nothing
 };
 
-// Serves standard input and output; returns when the input ends.
-int serve(Reader& reader, int in, int out);
+// Serves standard input and output by `answer`; returns when the input ends.
+int serve(const std::function<void(const Request&, std::vector<std::uint8_t>&)>& answer, int in, int out);
 
 }  // namespace gpuhealth::telemetry
