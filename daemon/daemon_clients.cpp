@@ -3,6 +3,24 @@
 #include "daemon/daemon_impl.hpp"
 
 namespace gpuhealth::daemon {
+namespace {
+
+// NVIDIA's driver tells memory through its library alone; what a process spends is known from /proc.
+void add_memory(ClientLook& look, const ClientLook& nvml) {
+  for (const auto& told : nvml.clients) {
+    const auto seen = std::ranges::find(look.clients, told.pid, &GpuClient::pid);
+    if (seen == look.clients.end()) {
+      look.clients.push_back(told);
+      continue;
+    }
+    seen->vram_bytes = told.vram_bytes;
+    seen->queues = told.queues;
+  }
+  std::ranges::sort(look.clients, {}, &GpuClient::pid);
+  look.complete = look.complete && nvml.complete;
+}
+
+}  // namespace
 
 void Daemon::Impl::start_clients() {
   telemetry::SideReader::Options to;
@@ -39,6 +57,7 @@ void Daemon::Impl::on_clients(const telemetry::Frame& frame) {
   const auto* device = news == nullptr ? nullptr : device_at(telemetry::unpack(news->device));
   if (device == nullptr) return;
   auto look = news->look;
+  if (device->by_nvml) add_memory(look, device->nvml_clients);
   look.time = clock.now().steady;
   bus.set_clients(device->info.id(), look.clients);
   engine.on_clients(device->info, std::move(look));

@@ -253,6 +253,7 @@ std::optional<DevicesFrame> get_devices(std::uint64_t tick, In in) {
   frame.untouched.resize(in.count());
   for (auto& d : frame.untouched) d = in.get<std::uint64_t>();
   frame.notes = in.texts();
+  frame.nvidia = in.get<std::uint8_t>() != 0;
   frame.error = in.text();
   if (!in.whole()) return std::nullopt;
   return frame;
@@ -412,6 +413,7 @@ void append_frame(std::vector<std::uint8_t>& bytes, const DevicesFrame& frame) {
     out.put(static_cast<std::uint32_t>(frame.untouched.size()));
     for (const auto d : frame.untouched) out.put(d);
     out.texts(frame.notes);
+    out.put<std::uint8_t>(frame.nvidia ? 1 : 0);
     out.text(frame.error);
   });
 }

@@ -37,7 +37,8 @@ struct DevicesFrame {
   std::vector<DeviceInfo> devices;
   std::vector<std::uint64_t> untouched;  // listed by the bus, not looked at because the request said so
   std::vector<std::string> notes;
-  std::string error;  // not empty: the tree could not be read
+  bool nvidia = false;  // the bus has an NVIDIA GPU as well: another reader's
+  std::string error;    // not empty: the tree could not be read
 };
 struct SampleFrame {
   std::uint64_t tick = 0;

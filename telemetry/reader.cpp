@@ -49,6 +49,12 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
     append_frame(out, frame);
     return;
   }
+  std::vector<std::string> ignored;
+  const auto not_stuck = [&](const PciAddress& a) {
+    return std::ranges::find(request.devices, pack(a)) == request.devices.end();
+  };
+  const auto nvidia = list_gpus(sysroot_, ignored, not_stuck, kVendorNvidia);
+  frame.nvidia = nvidia && !nvidia->empty();
   for (const auto& address : *addresses) {
     const auto packed = pack(address);
     if (progress_ != nullptr) progress_->at(packed, "identity files");

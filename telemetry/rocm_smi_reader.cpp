@@ -260,8 +260,9 @@ void RocmSmiReader::sample(std::uint64_t device, std::uint64_t tick, std::vector
   auto& readings = frame.sample.readings;
   Out into(readings);
   for (const auto& query : kQueries) {
-    const auto name = to_string(address) + "/" + std::string(query.name);
-    if (std::ranges::find(skip_, name) != skip_.end()) continue;
+    // What ended a reader in one use of a function does so in others: a missing hwmon, for all of its files.
+    const auto function = to_string(address) + "/" + std::string(query.name.substr(0, query.name.find(' ')));
+    if (std::ranges::find(skip_, function) != skip_.end()) continue;
     if (progress_ != nullptr) progress_->at(device, query.name);
     query.ask(api_, index->second, query.id, into);
   }

@@ -17,7 +17,8 @@ namespace gpuhealth::telemetry {
 
 class RocmSmiReader {
  public:
-  // `library`: "librocm_smi64.so.1", or a file. `skip`: "0000:03:00.0/QUERY", as progress names it.
+  // `library`: "librocm_smi64.so.1", or a file. `skip`: "0000:03:00.0/power_cap_get", the first word
+  // of what progress said.
   RocmSmiReader(std::string library, std::vector<std::string> skip, Progress* progress);
   ~RocmSmiReader();
   RocmSmiReader(const RocmSmiReader&) = delete;

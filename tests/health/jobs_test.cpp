@@ -2,6 +2,8 @@
 // Programs that suffer, and their healthy neighbours.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "machine.hpp"
 
 namespace gpuhealth::health {
