@@ -340,6 +340,7 @@ std::vector<GpuClients> ClientScanner::look(const std::vector<PciAddress>& gpus,
   std::set<std::uint32_t> seen;
   if (!for_each_number(scan.root + "/proc", [&](std::uint32_t pid, const std::string&) { scan.visit(pid, seen); }))
     scan.complete = false;
+  if (seen.empty()) scan.complete = false;  // a tree that has no processes says nothing of them
   std::erase_if(scan.known, [&](const auto& entry) { return !seen.contains(entry.first); });
   std::vector<GpuClients> out;
   for (const auto& gpu : gpus) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "telemetry/kmsg.hpp"
 #include "telemetry/nvml_reader.hpp"
 #include "telemetry/reader.hpp"
+#include "telemetry/reader_once.hpp"
 #include "telemetry/rocm_smi_reader.hpp"
 
 namespace {
@@ -41,12 +43,17 @@ int main(int argc, char** argv) {
   std::string sysroot;
   std::string source = "sysfs";
   std::string library;
+  bool once = false;
   std::vector<std::string> skip;
   std::optional<std::uint64_t> after;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--version") == 0) {
       std::printf("gpuhealth-reader %s\n", gpuhealth::kVersion);
       return 0;
+    }
+    if (std::strcmp(argv[i], "--once") == 0) {
+      once = true;
+      continue;
     }
     if (std::strcmp(argv[i], "--sysroot") == 0 && i + 1 < argc) {
       sysroot = argv[++i];
@@ -70,7 +77,8 @@ int main(int argc, char** argv) {
     }
     std::fprintf(stderr,
                  "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs, clients, kmsg, nvml or rocm-smi, "
-                 "--library FILE, --skip QUERY, --after NUMBER; gpuhealthd "
+                 ""
+                 "--library FILE, --skip QUERY, --after NUMBER, --once; gpuhealthd "
                  "starts this program, see gpuhealthd(8)\n",
                  argv[i]);
     return static_cast<int>(ExitCode::Usage);
@@ -82,21 +90,22 @@ int main(int argc, char** argv) {
   const gpuhealth::SystemClock clock;
   using gpuhealth::telemetry::Request;
   using Bytes = std::vector<std::uint8_t>;
+  const auto work = [&](const std::function<void(const Request&, Bytes&)>& answer) {
+    return once ? gpuhealth::telemetry::print_once(answer, stdout)
+                : gpuhealth::telemetry::serve(answer, STDIN_FILENO, STDOUT_FILENO);
+  };
   if (source == "nvml") {
     gpuhealth::telemetry::NvmlReader reader(sysroot, library.empty() ? "libnvidia-ml.so.1" : library, clock,
                                             map_progress());
-    return gpuhealth::telemetry::serve([&](const Request& r, Bytes& out) { reader.answer(r, out); }, STDIN_FILENO,
-                                       STDOUT_FILENO);
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
   }
   if (source == "rocm-smi") {
     gpuhealth::telemetry::RocmSmiReader reader(library.empty() ? "librocm_smi64.so.1" : library, skip, map_progress());
-    return gpuhealth::telemetry::serve([&](const Request& r, Bytes& out) { reader.answer(r, out); }, STDIN_FILENO,
-                                       STDOUT_FILENO);
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
   }
   if (source == "sysfs" || source == "clients") {
     gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
-    return gpuhealth::telemetry::serve([&](const Request& r, Bytes& out) { reader.answer(r, out); }, STDIN_FILENO,
-                                       STDOUT_FILENO);
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
   }
   std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs, clients, kmsg, nvml or rocm-smi\n",
                source.c_str());
