@@ -319,12 +319,7 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   if (device == nullptr) return;
   sample.device = device->info.id();
   sample.time = clock.now();
-  // The library's readings in place of the files', where they are to count; what it does not have stays the files'.
-  for (const auto& theirs : device->rocm_smi) {
-    const auto ours = std::ranges::lower_bound(sample.readings, theirs.id, {}, &Reading::id);
-    if (sample.power != PowerState::Active || theirs.status == ReadingStatus::Unsupported) continue;
-    if (ours != sample.readings.end() && ours->id == theirs.id) *ours = theirs;
-  }
+  prefer_rocm_smi(*device, sample);
   device->sampled = sample.time.steady;
   device->has_sample = true;
   device->stale = false;

@@ -48,9 +48,10 @@ struct Device {
   bool stuck = false;
   bool stale = false;
   std::vector<Reading> rocm_smi;  // the library's, where they count
-  bool by_nvml = false;           // NVIDIA's: read through its library
-  ClientLook nvml_clients;        // that the library told, with its memory
-  SteadyTime quiet_until;         // it is being reset: what looks into its driver waits
+  SteadyTime rocm_smi_at;
+  bool by_nvml = false;     // NVIDIA's: read through its library
+  ClientLook nvml_clients;  // that the library told, with its memory
+  SteadyTime quiet_until;   // it is being reset: what looks into its driver waits
 };
 
 struct Daemon::Impl {
@@ -111,6 +112,7 @@ struct Daemon::Impl {
   void start_rocm_smi();
   void ask_rocm_smi(SteadyTime now);
   void on_rocm_smi(telemetry::Frame& frame);
+  void prefer_rocm_smi(const Device& device, Sample& sample) const;
   void on_rocm_smi_trouble(const telemetry::SideReader::Trouble& trouble);
   void discover();
   void add_device(const DeviceInfo& info, bool by_nvml);

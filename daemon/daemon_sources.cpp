@@ -70,7 +70,23 @@ void Daemon::Impl::on_rocm_smi(telemetry::Frame& frame) {
   sample.device = device->info.id();
   sample.time = clock.now();
   if (config.settings.telemetry_source == kBoth) engine.on_second_opinion(device->info, sample);
-  if (config.settings.telemetry_source == kRocmSmi) device->rocm_smi = std::move(sample.readings);
+  if (config.settings.telemetry_source == kRocmSmi) {
+    device->rocm_smi_at = sample.time.steady;
+    device->rocm_smi = std::move(sample.readings);
+  }
+}
+
+// The library's readings in place of the files', where they are to count and are not old; what it does not have stays
+// the files'.
+void Daemon::Impl::prefer_rocm_smi(const Device& device, Sample& sample) const {
+  const auto old =
+      3 * milliseconds(config.settings.sampling_interval) + milliseconds(config.settings.sampling_deadline);
+  if (sample.power != PowerState::Active || sample.time.steady - device.rocm_smi_at > old) return;
+  for (const auto& theirs : device.rocm_smi) {
+    const auto ours = std::ranges::lower_bound(sample.readings, theirs.id, {}, &Reading::id);
+    if (ours != sample.readings.end() && ours->id == theirs.id && theirs.status != ReadingStatus::Unsupported)
+      *ours = theirs;
+  }
 }
 
 // What it was in when it ended or hung is not asked again in this run of the daemon.

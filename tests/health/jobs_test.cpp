@@ -274,7 +274,7 @@ TEST(ThrottleContradicted, APowerReasonFarBelowTheLimitUnderLoad) {
   put_under_load(machine.sample);
   set(machine.sample, R::PowerAverage, 130);
   machine.sample.throttle.insert(ThrottleReason::Ppt0);
-  machine.run(5min);
+  machine.run(3min);
   EXPECT_FALSE(machine.confirmed(C::ThrottleContradicted));
   machine.run(5min);
   ASSERT_TRUE(machine.confirmed(C::ThrottleContradicted));
