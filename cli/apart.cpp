@@ -116,12 +116,11 @@ ExitCode look_apart(const Look& look, std::chrono::milliseconds patience) {
     if (ends(*child, patience)) return finish(*child);
     kill(child->pid, SIGKILL);
     const auto device = child->progress->device.load();
-    if (device == telemetry::Progress::kNoDevice)
+    // One that hangs even when only its identity is asked for is named again, with that.
+    const auto again = std::erase_if(stuck, [&](const auto& one) { return one.device == device; });
+    if (again != 0 && device == telemetry::Progress::kNoDevice)
       return failed("the kernel does not answer when asked which devices there are; see the kernel log");
     stuck.push_back({device, child->progress->file()});
-    // One that hangs even when only its identity is asked for has been named twice.
-    for (std::size_t i = 0; i + 1 < stuck.size(); ++i)
-      if (stuck[i].device == device) stuck.erase(stuck.begin() + static_cast<std::ptrdiff_t>(i--));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "cli/ask.hpp"
 #include "core/nearest.hpp"
 #include "core/version.hpp"
+#include "telemetry/proc.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -187,6 +188,13 @@ Result<Machine> look(dbus::Client& client) {
   auto conditions = client.conditions();
   if (!conditions) return tl::unexpected<Error>(conditions.error());
   std::ranges::sort(*devices, {}, &dbus::DeviceView::pci);
+  // The bus tells no names; the kernel shows those that the caller may see.
+  for (auto& device : *devices) {
+    for (const auto& c : device.clients) {
+      if (auto name = telemetry::process_name("", c.pid, c.started); !name.empty())
+        device.client_names[c.pid] = std::move(name);
+    }
+  }
   return Machine{std::move(*manager), std::move(*devices), std::move(*conditions), wall_now()};
 }
 

@@ -38,6 +38,8 @@ Json json_log(std::span<const klog::Event> events);
 Json number(double value);  // null for infinities and NaN
 Json time_or_null(WallTime time);
 Json text_or_null(const std::string& text);
+Json json_client(const GpuClient& client, const std::string& name);
+Json json_compute_nodes(std::span<const ComputeNode> nodes);
 Json json_reading(const Reading& reading);
 // Element `index` exactly: a 64-bit counter does not go through a double.
 Json metrics_number(const telemetry::MetricsField& field, std::size_t index);

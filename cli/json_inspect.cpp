@@ -83,6 +83,13 @@ Json one_device(const telemetry::Inspected& one, std::span<const Condition> cond
   out["power_profile"] = text_or_null(one.sample.power_profile);
   out["firmware"] = Json::object();
   for (const auto& [part, version] : d.firmware) out["firmware"][part] = version;
+  out["compute_nodes"] = json_compute_nodes(d.compute_nodes);
+  out["compute_partition"] = text_or_null(d.compute_partition);
+  out["memory_partition"] = text_or_null(d.memory_partition);
+  out["xgmi_peers"] = Json::array();
+  for (const auto& peer : d.xgmi_peers) out["xgmi_peers"].push_back(to_string(peer));
+  out["clients"] = Json::array();
+  for (const auto& c : one.clients) out["clients"].push_back(json_client(c.client, c.name));
   out["readings"] = readings(one);
   out["gpu_metrics"] = one.metrics ? json_metrics(*one.metrics) : Json(nullptr);
   out["throttle_known"] = one.sample.throttle_known;

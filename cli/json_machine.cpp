@@ -32,6 +32,15 @@ Json json_device(const dbus::DeviceView& d) {
   out["health"] = d.health;
   out["firmware"] = Json::object();
   for (const auto& [part, version] : d.firmware) out["firmware"][part] = version;
+  out["compute_nodes"] = json_compute_nodes(d.compute_nodes);
+  out["compute_partition"] = text_or_null(d.compute_partition);
+  out["memory_partition"] = text_or_null(d.memory_partition);
+  out["xgmi_peers"] = d.xgmi_peers;
+  out["clients"] = Json::array();
+  for (const auto& c : d.clients) {
+    const auto name = d.client_names.find(c.pid);
+    out["clients"].push_back(json_client(c, name == d.client_names.end() ? "" : name->second));
+  }
   out["throttle_known"] = d.throttle_known;
   out["throttle_reasons"] = d.throttle_reasons;
   out["sampled"] = time_or_null(d.sampled);

@@ -2,6 +2,7 @@
 // Pages for people, one function a command; pure.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,13 @@ Page render_log(std::span<const klog::Event> events, const Terminal& terminal);
 // Readings in groups (temperature, power, …), those that the part does not have left out. Shared by devices and
 // inspect.
 void add_readings(Page& page, std::span<const Reading> readings, std::size_t indent);
+// Partitions and XGMI links, where there are any.
+void add_compute(Page& page, std::span<const ComputeNode> nodes, std::span<const std::string> peers,
+                 const std::string& compute_partition, const std::string& memory_partition, const Terminal& terminal,
+                 std::size_t indent);
+// One line a process.
+void add_clients(Page& page, std::span<const GpuClient> clients, const std::map<std::uint32_t, std::string>& names,
+                 const Terminal& terminal, std::size_t indent);
 // "PPT0: package power limit, slow", one a line.
 void add_throttle_reasons(Page& page, std::span<const std::string> names, const Terminal& terminal, std::size_t indent);
 

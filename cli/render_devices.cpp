@@ -123,7 +123,10 @@ Page render_device(const dbus::DeviceView& device, WallTime now, const Terminal&
   } else {
     add_throttle_reasons(page, device.throttle_reasons, terminal, 4);
   }
+  add_compute(page, device.compute_nodes, device.xgmi_peers, device.compute_partition, device.memory_partition,
+              terminal, 2);
   add_readings(page, device.readings, 2);
+  add_clients(page, device.clients, device.client_names, terminal, 2);
 
   if (!device.firmware.empty()) {
     page.line({{"  "}, {"Firmware", Tone::Heading}});

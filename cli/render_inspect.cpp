@@ -50,7 +50,17 @@ void add_device(Page& page, const telemetry::Inspected& one, std::span<const Con
     page.line({{"  "}, {"Reported and not believed", Tone::Heading}});
     add_throttle_reasons(page, names_in(one.sample.throttle_gated), terminal, 4);
   }
+  std::vector<std::string> peers;
+  for (const auto& peer : d.xgmi_peers) peers.push_back(to_string(peer));
+  add_compute(page, d.compute_nodes, peers, d.compute_partition, d.memory_partition, terminal, 2);
   add_readings(page, one.sample.readings, 2);
+  std::vector<GpuClient> clients;
+  std::map<std::uint32_t, std::string> names;
+  for (const auto& c : one.clients) {
+    clients.push_back(c.client);
+    if (!c.name.empty()) names[c.client.pid] = c.name;
+  }
+  add_clients(page, clients, names, terminal, 2);
 }
 
 }  // namespace

@@ -39,6 +39,17 @@ enum class AsicFamily : std::uint8_t {
 std::string_view to_string(AsicFamily family);
 bool is_apu(AsicFamily family);
 
+// One node of the compute driver's topology (KFD), what ROCm calls an agent. A partitioned GPU has several.
+struct ComputeNode {
+  std::uint32_t node = 0;          // number of its folder; never identity
+  std::uint64_t gpu_id = 0;        // KFD's own; 0 where the tree does not say
+  std::uint32_t partition = 0;     // of a partitioned GPU, from 0
+  std::string gfx;                 // "gfx942"
+  std::int32_t render_minor = -1;  // renderD128 -> 128; -1: none
+  std::uint32_t compute_units = 0;
+  friend bool operator==(const ComputeNode&, const ComputeNode&) = default;
+};
+
 struct DeviceInfo {
   PciAddress pci;
   std::uint16_t vendor_id = 0;
@@ -61,6 +72,11 @@ struct DeviceInfo {
 
   std::string render_node;  // "renderD128", now; never identity
   std::string card_node;    // "card0", now; never identity
+
+  std::vector<ComputeNode> compute_nodes;  // by node; empty where the compute driver does not know the GPU
+  std::string compute_partition;           // "SPX", "CPX", …; empty where the part has no such modes
+  std::string memory_partition;            // "NPS1", …
+  std::vector<PciAddress> xgmi_peers;      // GPUs that it reaches through XGMI, by address
 
   std::map<std::string, std::string> firmware;  // "smc" -> "0x004e7e00"
 

@@ -51,6 +51,8 @@ constexpr std::array kUnits = std::to_array<UnitRow>({
     {SettingKind::Count, "", 1},
 });
 
+constexpr std::array<std::string_view, 3> kSources = {"sysfs", "rocm-smi", "both"};  // as TelemetrySource
+
 std::string units_of(SettingKind kind) {
   std::string out;
   for (const auto& row : kUnits) {
@@ -233,6 +235,11 @@ std::span<const SettingInfo> all_settings() {
 }
 
 Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
+  if (kind == SettingKind::Source) {
+    const auto* const name = std::ranges::find(kSources, text);
+    if (name != kSources.end()) return name - kSources.begin();
+    return fail(ErrorCode::InvalidInput, shown(text) + " is none of sysfs, rocm-smi and both");
+  }
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   auto suffix = text.substr(static_cast<std::size_t>(end - text.data()));
@@ -252,6 +259,8 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
 }
 
 std::string format_setting(SettingKind kind, std::int64_t value) {
+  if (kind == SettingKind::Source && value >= 0 && value < std::ssize(kSources))
+    return std::string(kSources[static_cast<std::size_t>(value)]);
   for (const auto& row : kUnits) {
     const auto factor = static_cast<std::int64_t>(row.factor);
     if (row.kind == kind && value % factor == 0 && (value != 0 || factor == 1))

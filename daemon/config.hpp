@@ -21,7 +21,9 @@ struct Settings {
 #undef SETTING
 };
 
-enum class SettingKind : std::uint8_t { Duration, Count, Size, Days };
+enum class SettingKind : std::uint8_t { Duration, Count, Size, Days, Source };
+// What telemetry.source says.
+enum TelemetrySource : std::int64_t { kSysfs, kRocmSmi, kBoth };
 
 struct SettingInfo {
   std::string_view key;

@@ -28,15 +28,18 @@ Daemon::Impl::Impl(asio::io_context& context, const Clock& c, Options o, Config 
           [this](const store::OpenReport& r) { on_store_open(r); }),
       engine(config.thresholds, boot_id),
       bus(context, {options.bus}, requests()),
-      readers(context, pool_options(options, config.settings), reader_handlers()),
+      readers(context, pool_options(options, config.settings), reader_handlers(false)),
       tick(context),
       watchdog(context) {}
 
-telemetry::ReaderPool::Handlers Daemon::Impl::reader_handlers() {
+telemetry::ReaderPool::Handlers Daemon::Impl::reader_handlers(bool by_nvml) {
   telemetry::ReaderPool::Handlers on;
-  on.devices = [this](const telemetry::DevicesFrame& frame) { on_devices(frame); };
+  on.devices = [this, by_nvml](const telemetry::DevicesFrame& frame) { on_devices(frame, by_nvml); };
   on.sample = [this](const PciAddress& address, Sample& sample) { on_sample(address, sample); };
-  on.gone = [this](const PciAddress&) { readers.discover(); };
+  on.clients = [this](const PciAddress& address, const ClientLook& look) {
+    if (auto* device = device_at(address)) device->nvml_clients = look;
+  };
+  on.gone = [this](const PciAddress&) { discover(); };
   on.stuck = [this](const PciAddress& address, bool stuck, const std::string& what) { on_stuck(address, stuck, what); };
   on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
   return on;
@@ -66,8 +69,7 @@ void Daemon::Impl::start() {
   bus.start([](const Error& error) { log_line(Severity::Warning, error.text); });
   restore_history();
   if (options.sysroot.empty()) {
-    auto started =
-        Hotplug::start(io, [this] { readers.discover(); }, [this](const Notice& notice) { on_notice(notice); });
+    auto started = Hotplug::start(io, [this] { discover(); }, [this](const Notice& notice) { on_notice(notice); });
     if (started) {
       hotplug = std::move(*started);
     } else {
@@ -75,7 +77,9 @@ void Daemon::Impl::start() {
     }
   }
   start_kernel_log();
-  readers.discover();
+  start_clients();
+  discover();
+  start_rocm_smi();
   next_discovery = clock.now().steady + milliseconds(config.settings.sampling_rediscover);
   tick.expires_after(milliseconds(0));
   tick.async_wait([this](error_code error) {
@@ -120,13 +124,17 @@ void Daemon::Impl::on_tick() {
   const auto now = clock.now();
   if (now.steady >= next_discovery) {
     next_discovery = now.steady + milliseconds(config.settings.sampling_rediscover);
-    readers.discover();
+    discover();
   }
   const auto slow_every = static_cast<std::uint64_t>(config.settings.sampling_slow_every);
   // After the machine has slept nothing that was read before holds.
   const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
   last_tick = now.steady;
-  readers.sample(ticks++ % slow_every == 0 || slept);
+  const bool slow = ticks++ % slow_every == 0 || slept;
+  readers.sample(slow);
+  if (nvml) nvml->sample(slow);
+  look_at_clients(now.steady);
+  ask_rocm_smi(now.steady);
   if (canaries && !devices.empty()) canaries->look();
   mark_stale();
   refresh_bus();
@@ -244,7 +252,12 @@ Device* Daemon::Impl::device_at(const PciAddress& address) {
   return &devices.at(it->second);
 }
 
-void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
+void Daemon::Impl::discover() {
+  readers.discover();
+  if (nvml) nvml->discover();
+}
+
+void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml) {
   if (!frame.error.empty()) {
     log_line(Severity::Warning, frame.error);
     announce_ready();
@@ -258,7 +271,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
   }
   std::vector<std::string> left;
   for (const auto& [id, device] : devices) {
-    if (std::ranges::find(present, id) == present.end()) left.push_back(id);
+    if (device.by_nvml == by_nvml && std::ranges::find(present, id) == present.end()) left.push_back(id);
   }
   for (const auto& id : left) {
     // Without its driver a card has no id of its own: it is at the same place under another name, and not lost.
@@ -268,18 +281,20 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame) {
     });
     drop_device(id, renamed);
   }
-  for (const auto& info : frame.devices) add_device(info);
+  for (const auto& info : frame.devices) add_device(info, by_nvml);
   manager.amdgpu = telemetry::read_driver_module(options.sysroot).value_or(DriverModule{});
-  if (!discovered) {
+  bool& known = by_nvml ? nvml_known : discovered;
+  if (!known) {
     for (const auto& note : frame.notes) log_line(Severity::Info, note);
   }
-  discovered = true;
+  known = true;
+  if (frame.nvidia) start_nvml();
   take_inventory();
   for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
   announce_ready();
 }
 
-void Daemon::Impl::add_device(const DeviceInfo& info) {
+void Daemon::Impl::add_device(const DeviceInfo& info, bool by_nvml) {
   const auto id = info.id();
   const auto it = devices.find(id);
   const bool fresh = it == devices.end();
@@ -287,6 +302,7 @@ void Daemon::Impl::add_device(const DeviceInfo& info) {
   auto& device = devices[id];
   const bool driver_changed = !fresh && device.info.driver != info.driver;
   device.info = info;
+  device.by_nvml = by_nvml;
   device.label = health::label_of(info);
   by_address[info.pci] = id;
   bus.set_device(info);
@@ -307,7 +323,7 @@ void Daemon::Impl::drop_device(const std::string& id, bool renamed) {
 }
 
 void Daemon::Impl::take_inventory() {
-  if (!discovered || !remembered_known) return;
+  if (!discovered || !remembered_known || (nvml && !nvml_known)) return;
   std::vector<DeviceInfo> present;
   present.reserve(devices.size());
   for (const auto& [id, device] : devices) present.push_back(device.info);
@@ -319,6 +335,7 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   if (device == nullptr) return;
   sample.device = device->info.id();
   sample.time = clock.now();
+  prefer_rocm_smi(*device, sample);
   device->sampled = sample.time.steady;
   device->has_sample = true;
   device->stale = false;

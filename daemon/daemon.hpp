@@ -19,9 +19,11 @@ struct Options {
   std::string bus;                                // D-Bus address; empty: the system bus
   std::string state_dir = "/var/lib/gpuhealthd";  // history.db
   std::string config_dir = "/etc/gpuhealthd";
-  std::string reader;  // path of gpuhealth-reader
-  double speed = 1;    // of the clock that the daemon is given: its timers run as much faster
-  std::string canary;  // path of gpuhealth-canary
+  std::string reader;            // path of gpuhealth-reader
+  double speed = 1;              // of the clock that the daemon is given: its timers run as much faster
+  std::string canary;            // path of gpuhealth-canary
+  std::string nvml_library;      // empty: libnvidia-ml.so.1
+  std::string rocm_smi_library;  // empty: librocm_smi64.so.1
 };
 
 class Daemon {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@
 #include "telemetry/log_reader.hpp"
 #include "telemetry/reader_pool.hpp"
 #include "telemetry/sampler.hpp"
+#include "telemetry/side_reader.hpp"
 
 namespace gpuhealth::daemon {
 namespace asio = boost::asio;
@@ -46,6 +48,11 @@ struct Device {
   bool has_sample = false;
   bool stuck = false;
   bool stale = false;
+  std::vector<Reading> rocm_smi;  // the library's, where they count
+  SteadyTime rocm_smi_at;
+  bool by_nvml = false;     // NVIDIA's: read through its library
+  ClientLook nvml_clients;  // that the library told, with its memory
+  SteadyTime quiet_until;   // it is being reset: what looks into its driver waits
 };
 
 struct Daemon::Impl {
@@ -61,10 +68,20 @@ struct Daemon::Impl {
   health::Engine engine;
   dbus::Server bus;
   telemetry::ReaderPool readers;
+  std::unique_ptr<telemetry::ReaderPool> nvml;  // while the bus has an NVIDIA GPU
+  bool nvml_known = false;                      // it has said what it sees
+  std::unique_ptr<telemetry::SideReader> rocm_smi;
+  std::vector<std::string> rocm_smi_skip;  // queries that ended a reader
+  unsigned rocm_smi_init_faults = 0;
+  bool rocm_smi_refused = false;
+  SteadyTime next_rocm_smi;
   std::unique_ptr<Hotplug> hotplug;
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
+  std::unique_ptr<telemetry::SideReader> clients;
+  std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
+  SteadyTime next_clients;
 
   std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
@@ -91,8 +108,15 @@ struct Daemon::Impl {
   std::vector<canary::DeviceSituation> canary_situations() const;
   void on_canary(const health::CanaryFinding& finding);
   void restore_history();
-  void on_devices(const telemetry::DevicesFrame& frame);
-  void add_device(const DeviceInfo& info);
+  void on_devices(const telemetry::DevicesFrame& frame, bool by_nvml);
+  void start_nvml();
+  void start_rocm_smi();
+  void ask_rocm_smi(SteadyTime now);
+  void on_rocm_smi(telemetry::Frame& frame);
+  void prefer_rocm_smi(const Device& device, Sample& sample) const;
+  void on_rocm_smi_trouble(const telemetry::SideReader::Trouble& trouble);
+  void discover();
+  void add_device(const DeviceInfo& info, bool by_nvml);
   void drop_device(const std::string& id, bool renamed);
   void take_inventory();
   void on_sample(const PciAddress& address, Sample& sample);
@@ -101,6 +125,10 @@ struct Daemon::Impl {
   void on_kernel_log(const telemetry::KlogFrame& frame);
   void on_notice(const Notice& notice);
   Device* concerned(const telemetry::KlogFrame::Item& item);
+  void start_clients();
+  void look_at_clients(SteadyTime now);
+  void on_clients(const telemetry::Frame& frame);
+  void on_clients_trouble(const telemetry::SideReader::Trouble& trouble);
   void mark_stale();
   void refresh_bus();
   void publish(const std::vector<health::Change>& changes);
@@ -115,7 +143,7 @@ struct Daemon::Impl {
   Result<void> reload();
   Device* device_at(const PciAddress& address);
   dbus::Requests requests();
-  telemetry::ReaderPool::Handlers reader_handlers();
+  telemetry::ReaderPool::Handlers reader_handlers(bool by_nvml);
 };
 
 }  // namespace gpuhealth::daemon

@@ -3,6 +3,16 @@
 #include "daemon/daemon_impl.hpp"
 
 namespace gpuhealth::daemon {
+namespace {
+
+// While a GPU is reset, and until that is over, nothing looks into what its driver holds (nvtop 168).
+void settle(Device& device, klog::Type type, SteadyTime now) {
+  if (type == klog::Type::GpuResetBegin) device.quiet_until = now + std::chrono::minutes(2);
+  if (type == klog::Type::GpuResetSucceeded) device.quiet_until = now + std::chrono::seconds(5);
+  if (type == klog::Type::GpuResetFailed) device.quiet_until = now + std::chrono::hours(24 * 365);
+}
+
+}  // namespace
 
 void Daemon::Impl::start_kernel_log() {
   // A tree of another machine has a log of its own or none.
@@ -35,9 +45,10 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
   if (frame.lost > 0) happened(lost_records(frame.lost, now.wall, boot_id));
   for (const auto& item : frame.items) {
     auto event = event_of(item, now.wall, boot_id);
-    const auto* device = concerned(item);
+    auto* device = concerned(item);
     if (device != nullptr) event.device = device->info.id();
     const auto age = Duration(static_cast<std::int64_t>(item.age_us));
+    if (device != nullptr) settle(*device, item.event.type, now.steady + -age);
     if (const auto sign = sign_of(item.event); sign && device != nullptr)
       publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
     happened(std::move(event));

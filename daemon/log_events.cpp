@@ -82,6 +82,8 @@ std::optional<health::Sign> sign_of(const klog::Event& event) {
       {klog::Type::RasUncorrectable, Severity::Critical, Sign::MemoryError},
       {klog::Type::RasPoison, Severity::Critical, Sign::MemoryError},
   });
+  // "GPU has fallen off the bus" (NVIDIA's list of Xid errors).
+  if (event.type == klog::Type::Xid && event.subject == "79") return Sign::BusLost;
   for (const auto& row : kRows)
     if (row.type == event.type && event.severity >= row.at_least) return row.sign;
   return std::nullopt;

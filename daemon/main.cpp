@@ -132,6 +132,9 @@ int main(int argc, char** argv) {
     return static_cast<int>(ExitCode::Usage);
   }
   line.options.speed = *speed;
+  // For libraries outside the loader's path, and for tests.
+  if (const char* file = std::getenv("GPUHEALTH_NVML_LIBRARY")) line.options.nvml_library = file;
+  if (const char* file = std::getenv("GPUHEALTH_ROCM_SMI_LIBRARY")) line.options.rocm_smi_library = file;
   if (std::error_code ignored;
       line.config_dir_given && !std::filesystem::is_directory(line.options.config_dir, ignored)) {
     std::fprintf(stderr, "gpuhealthd: there is no folder %s (--config-dir)\n", line.options.config_dir.c_str());

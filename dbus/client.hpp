@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/clock.hpp"
 #include "core/condition.hpp"
+#include "core/device.hpp"
 #include "core/driver_module.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
@@ -35,7 +37,13 @@ struct DeviceView {
   std::string vbios_version;
   std::string family;
   std::string gfx;
-  std::string runtime_status;  // "active", "suspended", …
+  std::vector<ComputeNode> compute_nodes;
+  std::string compute_partition;  // "CPX"; empty where the part has no such modes
+  std::string memory_partition;
+  std::vector<std::string> xgmi_peers;                // PCI addresses
+  std::vector<GpuClient> clients;                     // those fields that the bus tells
+  std::map<std::uint32_t, std::string> client_names;  // by pid; not from the bus: the caller adds what it may see
+  std::string runtime_status;                         // "active", "suspended", …
   std::string performance_level;
   std::string power_profile;
   std::string health;  // "ok", "info", "warning", "critical", "unknown"

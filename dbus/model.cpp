@@ -13,7 +13,8 @@ namespace {
 // Everything that the device's constant properties show.
 auto identity(const DeviceInfo& d) {
   return std::tie(d.pci, d.vendor_id, d.device_id, d.subsystem_vendor, d.subsystem_device, d.driver, d.unique_id,
-                  d.vbios_version, d.name, d.other_names, d.family, d.gfx, d.firmware);
+                  d.vbios_version, d.name, d.other_names, d.family, d.gfx, d.firmware, d.compute_nodes,
+                  d.compute_partition, d.memory_partition, d.xgmi_peers);
 }
 
 // Likewise of a condition: all that set_condition() may not change under a living object.
@@ -79,6 +80,11 @@ void Model::set_sample(const Sample& sample) {
   object.sample = sample;
   if (said != says_something(object.sample)) judge_health();
   to_tell |= object.changed.any();
+}
+
+// They move all the time and are polled: nothing is announced.
+void Model::set_clients(const std::string& id, std::vector<GpuClient> clients) {
+  if (const auto it = devices.find(device_path(id)); it != devices.end()) it->second.clients = std::move(clients);
 }
 
 void Model::remove_device(const std::string& id) {

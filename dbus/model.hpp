@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
 #include "core/event.hpp"
@@ -38,6 +39,7 @@ struct DeviceObject {
   DeviceInfo info;
   std::string id;  // info.id()
   std::optional<Sample> sample;
+  std::vector<GpuClient> clients;
   std::string health = "unknown";
   bool announced = false;
   std::bitset<device_property::Count> changed;
@@ -62,6 +64,7 @@ class Model {
   void set_manager(const ManagerState& state);
   void set_device(const DeviceInfo& device);
   void set_sample(const Sample& sample);  // of a device that is not set: ignored
+  void set_clients(const std::string& id, std::vector<GpuClient> clients);
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // a cleared one is removed
   void remove_condition(const std::string& id);

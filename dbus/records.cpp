@@ -48,6 +48,25 @@ void write(Writer& out, const std::vector<Reading>& readings) {
   out.end();
 }
 
+void write(Writer& out, const std::vector<ComputeNode>& nodes) {
+  out.begin('a', "(utusiu)");
+  for (const auto& n : nodes) {
+    out.begin('r', "utusiu").u32(n.node).u64(n.gpu_id).u32(n.partition).text(n.gfx);
+    out.i32(n.render_minor).u32(n.compute_units).end();
+  }
+  out.end();
+}
+
+void write(Writer& out, const std::vector<GpuClient>& clients) {
+  out.begin('a', "(utxtddb)");
+  for (const auto& c : clients) {
+    out.begin('r', "utxtddb").u32(c.pid).u64(c.started);
+    out.i64(c.vram_bytes ? static_cast<std::int64_t>(*c.vram_bytes) : -1).u64(c.gtt_bytes);
+    out.number(c.engine_percent.value_or(-1)).number(c.cpu_percent.value_or(-1)).flag(c.queues).end();
+  }
+  out.end();
+}
+
 void write(Writer& out, const std::vector<Evidence>& evidence) {
   out.begin('a', "(ss)");
   for (const auto& e : evidence) out.begin('r', "ss").text(e.name).text(e.value).end();
@@ -123,6 +142,43 @@ std::vector<Condition> read_conditions(Reader& in) {
   }
   in.leave();
   return conditions;
+}
+
+std::vector<ComputeNode> read_compute_nodes(Reader& in) {
+  std::vector<ComputeNode> nodes;
+  if (!in.enter('a', "(utusiu)")) return nodes;
+  while (in.enter('r', "utusiu")) {
+    ComputeNode n;
+    n.node = in.u32();
+    n.gpu_id = in.u64();
+    n.partition = in.u32();
+    n.gfx = in.text();
+    n.render_minor = in.i32();
+    n.compute_units = in.u32();
+    in.leave();
+    nodes.push_back(std::move(n));
+  }
+  in.leave();
+  return nodes;
+}
+
+std::vector<GpuClient> read_clients(Reader& in) {
+  std::vector<GpuClient> clients;
+  if (!in.enter('a', "(utxtddb)")) return clients;
+  while (in.enter('r', "utxtddb")) {
+    GpuClient c;
+    c.pid = in.u32();
+    c.started = in.u64();
+    if (const auto bytes = in.i64(); bytes >= 0) c.vram_bytes = static_cast<std::uint64_t>(bytes);
+    c.gtt_bytes = in.u64();
+    if (const double engine = in.number(); engine >= 0) c.engine_percent = engine;
+    if (const double cpu = in.number(); cpu >= 0) c.cpu_percent = cpu;
+    c.queues = in.flag();
+    in.leave();
+    clients.push_back(c);
+  }
+  in.leave();
+  return clients;
 }
 
 std::vector<Reading> read_readings(Reader& in) {

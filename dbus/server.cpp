@@ -200,6 +200,9 @@ void Server::set_sample(const Sample& sample) {
   impl_->model.set_sample(sample);
   impl_->pump();
 }
+void Server::set_clients(const std::string& id, std::vector<GpuClient> clients) {
+  impl_->model.set_clients(id, std::move(clients));
+}
 void Server::remove_device(const std::string& id) {
   impl_->model.remove_device(id);
   impl_->pump();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
@@ -69,6 +70,7 @@ class Server {
   void set_manager(const ManagerState& state);
   void set_device(const DeviceInfo& device);  // adds, or replaces what changed (InterfacesAdded / PropertiesChanged)
   void set_sample(const Sample& sample);      // PropertiesChanged only for what is not a fluctuating number
+  void set_clients(const std::string& id, std::vector<GpuClient> clients);  // polled: no signal
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // raised and confirmed ones; also updates
   void remove_condition(const std::string& id);    // cleared

@@ -43,6 +43,13 @@ std::map<std::string, std::string> read_dictionary(Reader& in) {
   return out;
 }
 
+void read_partitions(Reader& in, DeviceView& v) {
+  if (!in.enter('r', "ss")) return;
+  v.compute_partition = in.text();
+  v.memory_partition = in.text();
+  in.leave();
+}
+
 template <class Enum>
 bool assign(Enum& to, std::optional<Enum> from) {
   if (from) to = *from;
@@ -76,6 +83,9 @@ constexpr auto kDeviceRows = std::to_array<Row<DeviceView>>({
     {"VbiosVersion", "s", [](Reader& in, DeviceView& v) { v.vbios_version = in.text(); }},
     {"Family", "s", [](Reader& in, DeviceView& v) { v.family = in.text(); }},
     {"Gfx", "s", [](Reader& in, DeviceView& v) { v.gfx = in.text(); }},
+    {"ComputeNodes", "a(utusiu)", [](Reader& in, DeviceView& v) { v.compute_nodes = read_compute_nodes(in); }},
+    {"Partitions", "(ss)", read_partitions},
+    {"XgmiPeers", "as", [](Reader& in, DeviceView& v) { v.xgmi_peers = read_texts(in); }},
     {"Firmware", "a{ss}", [](Reader& in, DeviceView& v) { v.firmware = read_dictionary(in); }},
     {"RuntimeStatus", "s", [](Reader& in, DeviceView& v) { v.runtime_status = in.text(); }},
     {"Health", "s", [](Reader& in, DeviceView& v) { v.health = in.text(); }},
@@ -84,6 +94,7 @@ constexpr auto kDeviceRows = std::to_array<Row<DeviceView>>({
     {"ThrottleReasons", "as", [](Reader& in, DeviceView& v) { v.throttle_reasons = read_texts(in); }},
     {"ThrottleKnown", "b", [](Reader& in, DeviceView& v) { v.throttle_known = in.flag(); }},
     {"Readings", "a(sdssi)", [](Reader& in, DeviceView& v) { v.readings = read_readings(in); }},
+    {"Clients", "a(utxtddb)", [](Reader& in, DeviceView& v) { v.clients = read_clients(in); }},
     {"Sampled", "t", [](Reader& in, DeviceView& v) { v.sampled = in.time(); }},
 });
 

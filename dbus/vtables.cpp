@@ -69,6 +69,16 @@ void write_dictionary(Writer& out, const std::map<std::string, std::string>& pai
   out.end();
 }
 
+void write_partitions(Writer& out, const DeviceInfo& d) {
+  out.begin('r', "ss").text(d.compute_partition).text(d.memory_partition).end();
+}
+
+void write_peers(Writer& out, const DeviceInfo& d) {
+  out.begin('a', "s");
+  for (const auto& peer : d.xgmi_peers) out.text(to_string(peer));
+  out.end();
+}
+
 void write_throttle(Writer& out, const DeviceObject& d) {
   out.begin('a', "s");
   for (const auto& row : all_throttle_reasons()) {
@@ -134,6 +144,10 @@ const sd_bus_vtable kDeviceTable[] = {
     SD_BUS_PROPERTY("VbiosVersion", "s", (device<[](auto& w, auto& d) { w.text(d.info.vbios_version); }>), 0, kConst),
     SD_BUS_PROPERTY("Family", "s", (device<[](auto& w, auto& d) { w.text(to_string(d.info.family)); }>), 0, kConst),
     SD_BUS_PROPERTY("Gfx", "s", (device<[](auto& w, auto& d) { w.text(d.info.gfx); }>), 0, kConst),
+    SD_BUS_PROPERTY("ComputeNodes", "a(utusiu)", (device<[](auto& w, auto& d) { write(w, d.info.compute_nodes); }>), 0,
+                    kConst),
+    SD_BUS_PROPERTY("Partitions", "(ss)", (device<[](auto& w, auto& d) { write_partitions(w, d.info); }>), 0, kConst),
+    SD_BUS_PROPERTY("XgmiPeers", "as", (device<[](auto& w, auto& d) { write_peers(w, d.info); }>), 0, kConst),
     SD_BUS_PROPERTY("Firmware", "a{ss}", (device<[](auto& w, auto& d) { write_dictionary(w, d.info.firmware); }>), 0,
                     kConst),
     SD_BUS_PROPERTY("RuntimeStatus", "s", (device<[](auto& w, auto& d) { w.text(to_string(sample_of(d).power)); }>), 0,
@@ -148,6 +162,7 @@ const sd_bus_vtable kDeviceTable[] = {
                     kChanges),
     SD_BUS_PROPERTY("Readings", "a(sdssi)", (device<[](auto& w, auto& d) { write(w, sample_of(d).readings); }>), 0,
                     kPolled),
+    SD_BUS_PROPERTY("Clients", "a(utxtddb)", (device<[](auto& w, auto& d) { write(w, d.clients); }>), 0, kPolled),
     SD_BUS_PROPERTY("Sampled", "t", (device<[](auto& w, auto& d) { w.time(sample_of(d).time.wall); }>), 0, kPolled),
     SD_BUS_VTABLE_END};
 

@@ -78,6 +78,9 @@ Writer& Writer::path(const std::string& value) {
 Writer& Writer::u64(std::uint64_t value) {
   return basic(SD_BUS_TYPE_UINT64, &value);
 }
+Writer& Writer::i64(std::int64_t value) {
+  return basic(SD_BUS_TYPE_INT64, &value);
+}
 Writer& Writer::u32(std::uint32_t value) {
   return basic(SD_BUS_TYPE_UINT32, &value);
 }
@@ -119,6 +122,11 @@ std::string Reader::path() {
   const char* value = nullptr;
   basic(SD_BUS_TYPE_OBJECT_PATH, static_cast<void*>(&value));
   return error_ < 0 || value == nullptr ? std::string() : std::string(value);
+}
+std::int64_t Reader::i64() {
+  std::int64_t value = 0;
+  basic(SD_BUS_TYPE_INT64, &value);
+  return error_ < 0 ? 0 : value;
 }
 std::uint64_t Reader::u64() {
   std::uint64_t value = 0;

@@ -29,6 +29,7 @@ class Writer {
   Writer& path(const std::string& value);
   Writer& time(WallTime value) { return u64(time_to_bus(value)); }
   Writer& u64(std::uint64_t value);
+  Writer& i64(std::int64_t value);
   Writer& u32(std::uint32_t value);
   Writer& i32(std::int32_t value);
   Writer& flag(bool value);
@@ -50,6 +51,7 @@ class Reader {
   std::string path();
   WallTime time() { return time_from_bus(u64()); }
   std::uint64_t u64();
+  std::int64_t i64();
   std::uint32_t u32();
   std::int32_t i32();
   bool flag();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
 #include "core/sample.hpp"
@@ -40,9 +41,11 @@ struct Look {
   const Sample& sample;
   const Thresholds& thresholds;
   const Load& load;
-  bool continuous = false;            // follows the look before it without a gap or a sleep
-  bool once = false;                  // the only look there will be: what needs time cannot be judged
-  const SignMemory* signs = nullptr;  // what the kernel has said of the device; null when nobody listens
+  bool continuous = false;              // follows the look before it without a gap or a sleep
+  bool once = false;                    // the only look there will be: what needs time cannot be judged
+  const ClientLook* clients = nullptr;  // who uses it, as of the last look; null when nobody looks
+  const Sample* second = nullptr;       // what the other source said at its last turn; null where there is none
+  const SignMemory* signs = nullptr;    // what the kernel has said of the device; null when nobody listens
 };
 
 class Detector {

@@ -40,6 +40,15 @@ constexpr std::array kRows = std::to_array<DetectorRow>({
     {C::RasCorrectable, make_ras_correctable, &T::ras_correctable_for_s, &T::ras_correctable_clear_for_s,
      WhenAsleep::Wait, false},
     {C::BadPages, make_bad_pages, &T::bad_pages_for_s, &T::bad_pages_clear_for_s, WhenAsleep::Judge, true},
+    // These follow programs and averages: one look says nothing.
+    {C::JobStalled, make_job_stalled, &T::job_stalled_for_s, &T::job_stalled_clear_for_s, WhenAsleep::Ends, false},
+    {C::JobFellBack, make_job_fell_back, &T::job_fell_back_for_s, &T::job_fell_back_clear_for_s, WhenAsleep::Judge,
+     false},
+    {C::VramLeak, make_vram_leak, &T::vram_leak_for_s, &T::vram_leak_clear_for_s, WhenAsleep::Wait, false},
+    {C::ThrottleContradicted, make_throttle_contradicted, &T::throttle_contradicted_for_s,
+     &T::throttle_contradicted_clear_for_s, WhenAsleep::Ends, false},
+    {C::SourcesDisagree, make_sources_disagree, &T::sources_disagree_for_s, &T::sources_disagree_clear_for_s,
+     WhenAsleep::Wait, false},
 });
 
 }  // namespace

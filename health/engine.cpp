@@ -44,6 +44,8 @@ void Tracked::forget_samples() {
   detectors.clear();
   load = {};
   signs = {};
+  clients.reset();
+  second.reset();
   last.reset();
   last_awake = false;
   recent_steps = {};
@@ -88,7 +90,9 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
   tracked.last_awake = awake;
 
   const auto load = awake ? tracked.load.follow(device, sample, thresholds, continuous) : Load{};
-  const Look look{device, sample, thresholds, load, continuous, false, &tracked.signs};
+  const auto* clients = tracked.clients ? &*tracked.clients : nullptr;
+  const auto* second = tracked.second ? &*tracked.second : nullptr;
+  const Look look{device, sample, thresholds, load, continuous, false, clients, second, &tracked.signs};
   for (std::size_t i = 0; i < tracked.detectors.size(); ++i) {
     const auto& row = all_detectors()[i];
     auto& detector = *tracked.detectors[i];
@@ -116,6 +120,14 @@ std::vector<Change> Engine::on_sign(const DeviceInfo& device, Sign sign, SignSee
   verdict.evidence = {{"kernel log", text}};
   impl_->state_fact(out, ConditionType::GpuHang, id, std::move(verdict), now);
   return out;
+}
+
+void Engine::on_clients(const DeviceInfo& device, ClientLook look) {
+  impl_->devices[device.id()].clients = std::move(look);
+}
+
+void Engine::on_second_opinion(const DeviceInfo& device, Sample sample) {
+  impl_->devices[device.id()].second = std::move(sample);
 }
 
 std::vector<Change> Engine::restore(std::vector<Condition> open, Now now) {

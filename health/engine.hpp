@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/clock.hpp"
 #include "core/condition.hpp"
 #include "core/device.hpp"
@@ -51,6 +52,10 @@ class Engine {
 
   // The kernel said something of this device, `seen.at` in steady time.
   std::vector<Change> on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now);
+  // Who uses this device; judged with the samples that follow.
+  void on_clients(const DeviceInfo& device, ClientLook look);
+  // What another source says of this device; compared with the samples that follow.
+  void on_second_opinion(const DeviceInfo& device, Sample sample);
   // Something that was decided elsewhere (a canary's verdict): it holds, or it is over.
   std::vector<Change> on_verdict(const DeviceInfo& device, ConditionType type, bool holds, Severity severity,
                                  const std::string& detail, std::vector<Evidence> evidence, Now now);

@@ -28,6 +28,8 @@ struct Tracked {
   std::vector<std::unique_ptr<Detector>> detectors;  // as all_detectors()
   LoadTracker load;
   SignMemory signs;
+  std::optional<ClientLook> clients;
+  std::optional<Sample> second;
   std::optional<std::string> driver;  // at the last sample
   std::optional<SteadyTime> last;     // the last sample
   bool last_awake = false;

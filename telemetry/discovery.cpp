@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/kfd.hpp"
 #include "telemetry/parse.hpp"
 #include "telemetry/sysfs.hpp"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::uint32_t kClassDisplay = 0x03;  // PCI base classes (pci_ids.h)
 constexpr std::uint32_t kClassAccelerator = 0x12;
-constexpr std::uint16_t kVendorAmd = 0x1002;
 
 std::vector<std::string> entries(const std::string& directory) {
   std::vector<std::string> names;
@@ -93,7 +93,8 @@ void read_identity(const std::string& dir, const NameTable& names, DeviceInfo& d
 std::string note_on_other_vendor(unsigned vendor, unsigned id, const std::string& driver) {
   char ids[16];
   std::snprintf(ids, sizeof ids, "%04x:%04x", vendor, id);
-  return ids + (driver.empty() ? std::string(", no driver") : ", driver " + driver) + ": not an AMD GPU; not watched";
+  return ids + (driver.empty() ? std::string(", no driver") : ", driver " + driver) +
+         ": not an AMD GPU; not watched";  // NVIDIA's are, by another reader
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ std::string kernel_release(const std::string& sysroot) {
 }
 
 Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes,
-                                          const std::function<bool(const PciAddress&)>& at) {
+                                          const std::function<bool(const PciAddress&)>& at, std::uint16_t wanted) {
   const std::string root = sysroot + "/sys/bus/pci/devices";
   std::error_code error;
   if (!fs::is_directory(root, error))
@@ -131,7 +132,7 @@ Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vecto
     const auto id = hex16(dir + "/device");
     if (!vendor) {
       notes.push_back(name + ": its vendor cannot be read; left out");
-    } else if (*vendor == kVendorAmd) {
+    } else if (*vendor == wanted) {
       found.push_back(*address);
     } else {
       notes.push_back(name + ": " + note_on_other_vendor(*vendor, id.value_or(0), driver_of(dir)));
@@ -163,6 +164,7 @@ Result<Discovery> discover(const std::string& sysroot, const NameTable& names) {
     if (auto device = identify(sysroot, address, names)) found.devices.push_back(std::move(*device));
   }
   attach_drm_nodes(sysroot, found.devices);
+  attach_compute_nodes(sysroot, found.devices);
   return found;
 }
 

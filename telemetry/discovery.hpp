@@ -4,6 +4,7 @@
 // GPU.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "telemetry/asic.hpp"
 
 namespace gpuhealth::telemetry {
+
+inline constexpr std::uint16_t kVendorAmd = 0x1002;
+inline constexpr std::uint16_t kVendorNvidia = 0x10de;
 
 struct Discovery {
   std::vector<DeviceInfo> devices;  // by PCI address
@@ -24,7 +28,8 @@ Result<Discovery> discover(const std::string& sysroot, const NameTable& names);
 // The same in steps, for a reader that must not touch a device that does not answer.
 // `at` is called before each device is touched and says whether it may be.
 Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vector<std::string>& notes,
-                                          const std::function<bool(const PciAddress&)>& at = nullptr);
+                                          const std::function<bool(const PciAddress&)>& at = nullptr,
+                                          std::uint16_t vendor = kVendorAmd);
 Result<DeviceInfo> identify(const std::string& sysroot, const PciAddress& address, const NameTable& names);
 
 // SYSROOT/sys/bus/pci/devices/ADDRESS

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -13,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x31484767;  // "gGH1"
 constexpr std::uint32_t kMaxPayload = 4u << 20;
 constexpr std::uint32_t kMaxListed = 4096;
-enum class FrameKind : std::uint16_t { Devices = 1, Sample = 2, Done = 3, Klog = 4 };
+enum class FrameKind : std::uint16_t { Devices = 1, Sample = 2, Done = 3, Klog = 4, Clients = 5 };
 
 struct Header {
   std::uint32_t magic;
@@ -34,6 +36,18 @@ struct WireReading {
   double value;
 };
 static_assert(sizeof(WireReading) == 16);
+
+// Numbers that are not known have their bit in `known` clear.
+struct WireClient {
+  std::uint32_t pid;
+  std::uint8_t flags;
+  std::uint8_t known;
+  std::uint16_t reserved;
+  std::uint64_t started;
+  std::uint64_t vram, gtt, evicted;
+  double engine, cpu, thread_system, thread_user, read;
+};
+static_assert(sizeof(WireClient) == 80);
 
 constexpr std::uint16_t kSlow = 1;
 constexpr std::uint16_t kReopen = 2;
@@ -134,6 +148,57 @@ void framed(std::vector<std::uint8_t>& bytes, FrameKind kind, std::uint16_t flag
   std::memcpy(bytes.data() + start + offsetof(Header, size), &size, sizeof size);
 }
 
+constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
+
+void put_address(Out& out, const std::optional<PciAddress>& address) {
+  out.put(address ? std::uint64_t{address->domain} << 32U | std::uint64_t{address->bus} << 16U |
+                        std::uint64_t{address->device} << 8U | address->function
+                  : kNoAddress);
+}
+
+std::optional<PciAddress> get_address(In& in) {
+  const auto packed = in.get<std::uint64_t>();
+  if (packed == kNoAddress) return std::nullopt;
+  PciAddress out;
+  out.domain = static_cast<std::uint32_t>(packed >> 32U);
+  out.bus = static_cast<std::uint8_t>(packed >> 16U);
+  out.device = static_cast<std::uint8_t>(packed >> 8U & 0x1fU);
+  out.function = static_cast<std::uint8_t>(packed & 7U);
+  return out;
+}
+
+void put_compute(Out& out, const DeviceInfo& d) {
+  out.put(static_cast<std::uint32_t>(d.compute_nodes.size()));
+  for (const auto& n : d.compute_nodes) {
+    out.put(n.node);
+    out.put(n.gpu_id);
+    out.put(n.partition);
+    out.text(n.gfx);
+    out.put(n.render_minor);
+    out.put(n.compute_units);
+  }
+  out.text(d.compute_partition);
+  out.text(d.memory_partition);
+  out.put(static_cast<std::uint32_t>(d.xgmi_peers.size()));
+  for (const auto& peer : d.xgmi_peers) put_address(out, peer);
+}
+
+void get_compute(In& in, DeviceInfo& d) {
+  d.compute_nodes.resize(in.count());
+  for (auto& n : d.compute_nodes) {
+    n.node = in.get<std::uint32_t>();
+    n.gpu_id = in.get<std::uint64_t>();
+    n.partition = in.get<std::uint32_t>();
+    n.gfx = in.text();
+    n.render_minor = in.get<std::int32_t>();
+    n.compute_units = in.get<std::uint32_t>();
+  }
+  d.compute_partition = in.text();
+  d.memory_partition = in.text();
+  d.xgmi_peers.resize(in.count());
+  for (auto& peer : d.xgmi_peers) peer = get_address(in).value_or(PciAddress{});
+}
+
 void put_device(Out& out, const DeviceInfo& d) {
   out.put(d.pci);
   out.put(d.vendor_id);
@@ -147,6 +212,7 @@ void put_device(Out& out, const DeviceInfo& d) {
                         &d.render_node, &d.card_node})
     out.text(*s);
   out.texts(d.other_names);
+  put_compute(out, d);
   out.put(static_cast<std::uint32_t>(d.firmware.size()));
   for (const auto& [block, version] : d.firmware) {
     out.text(block);
@@ -170,6 +236,7 @@ DeviceInfo get_device(In& in) {
                   &d.card_node})
     *s = in.text();
   d.other_names = in.texts();
+  get_compute(in, d);
   const auto parts = in.count();
   for (std::uint32_t i = 0; i < parts; ++i) {
     auto block = in.text();
@@ -186,6 +253,7 @@ std::optional<DevicesFrame> get_devices(std::uint64_t tick, In in) {
   frame.untouched.resize(in.count());
   for (auto& d : frame.untouched) d = in.get<std::uint64_t>();
   frame.notes = in.texts();
+  frame.nvidia = in.get<std::uint8_t>() != 0;
   frame.error = in.text();
   if (!in.whole()) return std::nullopt;
   return frame;
@@ -219,25 +287,6 @@ std::optional<SampleFrame> get_sample(std::uint64_t tick, In in) {
   return frame;
 }
 
-constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
-
-void put_address(Out& out, const std::optional<PciAddress>& address) {
-  out.put(address ? std::uint64_t{address->domain} << 32U | std::uint64_t{address->bus} << 16U |
-                        std::uint64_t{address->device} << 8U | address->function
-                  : kNoAddress);
-}
-
-std::optional<PciAddress> get_address(In& in) {
-  const auto packed = in.get<std::uint64_t>();
-  if (packed == kNoAddress) return std::nullopt;
-  PciAddress out;
-  out.domain = static_cast<std::uint32_t>(packed >> 32U);
-  out.bus = static_cast<std::uint8_t>(packed >> 16U);
-  out.device = static_cast<std::uint8_t>(packed >> 8U & 0x1fU);
-  out.function = static_cast<std::uint8_t>(packed & 7U);
-  return out;
-}
-
 std::optional<KlogFrame> get_klog(std::uint64_t tick, In in) {
   KlogFrame frame;
   frame.sequence = tick;
@@ -266,6 +315,65 @@ std::optional<KlogFrame> get_klog(std::uint64_t tick, In in) {
   return frame;
 }
 
+using Number = std::optional<double> GpuClient::*;
+struct WireNumber {
+  double WireClient::* wire;
+  Number client;
+};
+constexpr WireNumber kClientNumbers[] = {{&WireClient::engine, &GpuClient::engine_percent},
+                                         {&WireClient::cpu, &GpuClient::cpu_percent},
+                                         {&WireClient::thread_system, &GpuClient::thread_system_percent},
+                                         {&WireClient::thread_user, &GpuClient::thread_user_percent},
+                                         {&WireClient::read, &GpuClient::read_bytes_per_s}};
+constexpr std::uint8_t kKnowsVram = 1U << 7U;
+
+WireClient to_wire(const GpuClient& c) {
+  WireClient w{};
+  w.pid = c.pid;
+  w.flags = static_cast<std::uint8_t>((c.open ? 1 : 0) | (c.queues ? 2 : 0) | (c.library ? 4 : 0));
+  w.started = c.started;
+  w.vram = c.vram_bytes.value_or(0);
+  w.gtt = c.gtt_bytes;
+  w.evicted = c.evicted_bytes;
+  if (c.vram_bytes) w.known |= kKnowsVram;
+  for (std::size_t i = 0; i < std::size(kClientNumbers); ++i) {
+    const auto& value = c.*kClientNumbers[i].client;
+    w.*kClientNumbers[i].wire = value.value_or(0);
+    if (value) w.known = static_cast<std::uint8_t>(w.known | 1U << i);
+  }
+  return w;
+}
+
+GpuClient from_wire(const WireClient& w) {
+  GpuClient c;
+  c.pid = w.pid;
+  c.open = (w.flags & 1) != 0;
+  c.queues = (w.flags & 2) != 0;
+  c.library = (w.flags & 4) != 0;
+  c.started = w.started;
+  if ((w.known & kKnowsVram) != 0) c.vram_bytes = w.vram;
+  c.gtt_bytes = w.gtt;
+  c.evicted_bytes = w.evicted;
+  for (std::size_t i = 0; i < std::size(kClientNumbers); ++i) {
+    const double value = w.*kClientNumbers[i].wire;
+    if ((w.known >> i & 1) != 0 && std::isfinite(value)) c.*kClientNumbers[i].client = value;
+  }
+  return c;
+}
+
+std::optional<ClientsFrame> get_clients(std::uint64_t tick, In in) {
+  ClientsFrame frame;
+  frame.tick = tick;
+  frame.device = in.get<std::uint64_t>();
+  frame.look.time = {in.get<std::int64_t>()};
+  frame.look.complete = in.get<std::uint8_t>() != 0;
+  frame.look.processors = in.get<std::uint32_t>();
+  frame.look.clients.resize(in.count());
+  for (auto& client : frame.look.clients) client = from_wire(in.get<WireClient>());
+  if (!in.whole()) return std::nullopt;
+  return frame;
+}
+
 }  // namespace
 
 void append_request(std::vector<std::uint8_t>& bytes, const Request& request) {
@@ -281,7 +389,8 @@ Result<std::optional<Request>> take_request(std::vector<std::uint8_t>& bytes) {
   In in(bytes);
   const auto header = in.get<Header>();
   const bool known = header.kind == static_cast<std::uint16_t>(RequestKind::Discover) ||
-                     header.kind == static_cast<std::uint16_t>(RequestKind::Sample);
+                     header.kind == static_cast<std::uint16_t>(RequestKind::Sample) ||
+                     header.kind == static_cast<std::uint16_t>(RequestKind::Clients);
   if (header.magic != kMagic || !known || header.size > kMaxListed * sizeof(std::uint64_t) ||
       header.size % sizeof(std::uint64_t) != 0)
     return fail(ErrorCode::InvalidInput, "request: not what gpuhealthd sends");
@@ -304,6 +413,7 @@ void append_frame(std::vector<std::uint8_t>& bytes, const DevicesFrame& frame) {
     out.put(static_cast<std::uint32_t>(frame.untouched.size()));
     for (const auto d : frame.untouched) out.put(d);
     out.texts(frame.notes);
+    out.put<std::uint8_t>(frame.nvidia ? 1 : 0);
     out.text(frame.error);
   });
 }
@@ -355,6 +465,18 @@ void append_frame(std::vector<std::uint8_t>& bytes, const KlogFrame& frame) {
   });
 }
 
+void append_frame(std::vector<std::uint8_t>& bytes, const ClientsFrame& frame) {
+  framed(bytes, FrameKind::Clients, 0, frame.tick, [&](Out& out) {
+    out.put(frame.device);
+    out.put<std::int64_t>(frame.look.time.us);
+    out.put<std::uint8_t>(frame.look.complete ? 1 : 0);
+    out.put<std::uint32_t>(frame.look.processors);
+    const auto n = std::min<std::size_t>(frame.look.clients.size(), kMaxListed);
+    out.put(static_cast<std::uint32_t>(n));
+    for (std::size_t i = 0; i < n; ++i) out.put(to_wire(frame.look.clients[i]));
+  });
+}
+
 Result<std::optional<Frame>> FrameParser::next() {
   const auto damaged = [this] {
     broken_ = true;
@@ -381,6 +503,9 @@ Result<std::optional<Frame>> FrameParser::next() {
       break;
     case FrameKind::Klog:
       if (auto frame = get_klog(header.tick, payload)) return Frame(std::move(*frame));
+      break;
+    case FrameKind::Clients:
+      if (auto frame = get_clients(header.tick, payload)) return Frame(std::move(*frame));
       break;
     case FrameKind::Done:
       if (header.size == 0) return Frame(DoneFrame{header.tick});

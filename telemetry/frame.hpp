@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
@@ -18,14 +19,14 @@
 
 namespace gpuhealth::telemetry {
 
-enum class RequestKind : std::uint16_t { Discover = 1, Sample = 2 };
+enum class RequestKind : std::uint16_t { Discover = 1, Sample = 2, Clients = 3 };
 
 struct Request {
   RequestKind kind{};
   bool slow = false;    // also limits, tables and counters
   bool reopen = false;  // forget kept descriptors first: devices came, went or changed their driver
   std::uint64_t tick = 0;
-  std::vector<std::uint64_t> devices;  // Sample: packed addresses to read; Discover: those not to touch
+  std::vector<std::uint64_t> devices;  // packed addresses, to read; of Discover: not to touch
 };
 void append_request(std::vector<std::uint8_t>& out, const Request& request);
 // Takes one request from the front of `bytes`; null when it is not complete yet. Error on what is no request.
@@ -36,7 +37,8 @@ struct DevicesFrame {
   std::vector<DeviceInfo> devices;
   std::vector<std::uint64_t> untouched;  // listed by the bus, not looked at because the request said so
   std::vector<std::string> notes;
-  std::string error;  // not empty: the tree could not be read
+  bool nvidia = false;  // the bus has an NVIDIA GPU as well: another reader's
+  std::string error;    // not empty: the tree could not be read
 };
 struct SampleFrame {
   std::uint64_t tick = 0;
@@ -58,12 +60,19 @@ struct KlogFrame {
   std::uint64_t lost = 0;      // records overwritten before they could be read, since the last frame
   std::vector<Item> items;
 };
-using Frame = std::variant<DevicesFrame, SampleFrame, DoneFrame, KlogFrame>;
+// Who uses one GPU.
+struct ClientsFrame {
+  std::uint64_t tick = 0;
+  std::uint64_t device = 0;
+  ClientLook look;  // its time is the reader's
+};
+using Frame = std::variant<DevicesFrame, SampleFrame, DoneFrame, KlogFrame, ClientsFrame>;
 
 void append_frame(std::vector<std::uint8_t>& out, const DevicesFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const SampleFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const DoneFrame& frame);
 void append_frame(std::vector<std::uint8_t>& out, const KlogFrame& frame);
+void append_frame(std::vector<std::uint8_t>& out, const ClientsFrame& frame);
 
 // All of it, however long the pipe is full; false when nobody reads any more.
 bool write_frames(int fd, const std::vector<std::uint8_t>& bytes);

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "telemetry/clients.hpp"
 #include "telemetry/discovery.hpp"
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/kfd.hpp"
+#include "telemetry/proc.hpp"
 #include "telemetry/sampler.hpp"
 #include "telemetry/sysfs.hpp"
 
@@ -52,6 +55,17 @@ Inspected look_at(const std::string& sysroot, DeviceInfo device, Progress* progr
   return out;
 }
 
+void add_clients(const std::string& sysroot, const Clock& clock, std::vector<Inspected>& devices) {
+  std::vector<PciAddress> gpus;
+  for (const auto& one : devices) gpus.push_back(one.device.pci);
+  ClientScanner scanner(sysroot, 0);
+  const auto found = scanner.look(gpus, clock.now().steady);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (const auto& client : found[i].look.clients)
+      devices[i].clients.push_back({client, process_name(sysroot, client.pid, client.started)});
+  }
+}
+
 }  // namespace
 
 Result<Inspection> inspect(const std::string& sysroot_given, std::span<const Unanswering> stuck, Progress* progress) {
@@ -73,8 +87,15 @@ Result<Inspection> inspect(const std::string& sysroot_given, std::span<const Una
     if (auto device = identify(sysroot, address, names)) devices.push_back(std::move(*device));
   }
   attach_drm_nodes(sysroot, devices);
+  attach_compute_nodes(sysroot, devices);
   for (auto& device : devices) out.devices.push_back(look_at(sysroot, std::move(device), progress));
-  for (const auto& one : stuck) out.devices.push_back(of_stuck(sysroot, one, names));
+  if (progress != nullptr) progress->idle();
+  if (std::ranges::find(stuck, Progress::kNoDevice, &Unanswering::device) == stuck.end())
+    add_clients(sysroot, SystemClock(), out.devices);
+  else
+    out.notes.emplace_back("who uses the GPUs is not known: a read about it does not return");
+  for (const auto& one : stuck)
+    if (one.device != Progress::kNoDevice) out.devices.push_back(of_stuck(sysroot, one, names));
   std::ranges::sort(out.devices, {}, [](const Inspected& one) { return one.device.pci; });
   return out;
 }

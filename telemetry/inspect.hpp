@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/client.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
@@ -17,6 +18,12 @@
 
 namespace gpuhealth::telemetry {
 
+// A process that uses a GPU, with its name where the caller may see it.
+struct InspectedClient {
+  GpuClient client;
+  std::string name;
+};
+
 struct Inspected {
   DeviceInfo device;
   Sample sample;
@@ -24,6 +31,7 @@ struct Inspected {
   std::optional<GpuMetrics> metrics;           // full decode, when there is a gpu_metrics file
   std::map<std::string, std::string> sources;  // reading name -> file it came from, relative to the device's folder
   std::string stuck_in;                        // the file whose read did not return; empty when it answers
+  std::vector<InspectedClient> clients;        // by pid; without root one's own only
 };
 
 struct Inspection {
@@ -34,7 +42,7 @@ struct Inspection {
 
 // A device that was found not to answer, and where.
 struct Unanswering {
-  std::uint64_t device = 0;  // packed, see pack()
+  std::uint64_t device = 0;  // packed, see pack(); Progress::kNoDevice: the look at the processes that use GPUs
   std::string file;
 };
 

@@ -9,16 +9,23 @@
 
 #include "telemetry/discovery.hpp"
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/kfd.hpp"
 
 namespace gpuhealth::telemetry {
 
 Reader::Reader(std::string sysroot, const Clock& clock, Progress* progress)
-    : sysroot_(std::move(sysroot)), clock_(clock), progress_(progress), names_(NameTable::load()) {}
+    : sysroot_(std::move(sysroot)),
+      clock_(clock),
+      progress_(progress),
+      names_(NameTable::load()),
+      // The daemon, with all that it runs, is no client.
+      scanner_(sysroot_, static_cast<std::uint32_t>(getppid()), progress_) {}
 
 void Reader::answer(const Request& request, std::vector<std::uint8_t>& out) {
   if (request.reopen) samplers_.clear();
   if (request.kind == RequestKind::Discover) discover(request, out);
   if (request.kind == RequestKind::Sample) sample(request, out);
+  if (request.kind == RequestKind::Clients) clients(request, out);
   if (progress_ != nullptr) progress_->idle();
   append_frame(out, DoneFrame{request.tick});
 }
@@ -42,12 +49,19 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
     append_frame(out, frame);
     return;
   }
+  std::vector<std::string> ignored;
+  const auto not_stuck = [&](const PciAddress& a) {
+    return std::ranges::find(request.devices, pack(a)) == request.devices.end();
+  };
+  const auto nvidia = list_gpus(sysroot_, ignored, not_stuck, kVendorNvidia);
+  frame.nvidia = nvidia && !nvidia->empty();
   for (const auto& address : *addresses) {
     const auto packed = pack(address);
     if (progress_ != nullptr) progress_->at(packed, "identity files");
     if (auto device = identify(sysroot_, address, names_)) frame.devices.push_back(std::move(*device));
   }
   attach_drm_nodes(sysroot_, frame.devices);
+  attach_compute_nodes(sysroot_, frame.devices);
   append_frame(out, frame);
 }
 
@@ -80,7 +94,14 @@ void Reader::sample(const Request& request, std::vector<std::uint8_t>& out) {
   }
 }
 
-int serve(Reader& reader, int in, int out) {
+void Reader::clients(const Request& request, std::vector<std::uint8_t>& out) {
+  std::vector<PciAddress> gpus;
+  for (const auto device : request.devices) gpus.push_back(unpack(device));
+  for (auto& of : scanner_.look(gpus, clock_.now().steady))
+    append_frame(out, ClientsFrame{request.tick, pack(of.gpu), std::move(of.look)});
+}
+
+int serve(const std::function<void(const Request&, std::vector<std::uint8_t>&)>& answer_to, int in, int out) {
   std::vector<std::uint8_t> pending;
   std::vector<std::uint8_t> answer;
   std::array<std::uint8_t, 4096> buffer;
@@ -94,7 +115,7 @@ int serve(Reader& reader, int in, int out) {
       if (!request) return 1;
       if (!*request) break;
       answer.clear();
-      reader.answer(**request, answer);
+      answer_to(**request, answer);
       if (!write_frames(out, answer)) return 0;
     }
   }

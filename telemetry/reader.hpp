@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/clock.hpp"
 #include "telemetry/asic.hpp"
+#include "telemetry/clients.hpp"
 #include "telemetry/frame.hpp"
 #include "telemetry/sampler.hpp"
 
@@ -25,6 +27,7 @@ class Reader {
  private:
   void discover(const Request& request, std::vector<std::uint8_t>& out);
   void sample(const Request& request, std::vector<std::uint8_t>& out);
+  void clients(const Request& request, std::vector<std::uint8_t>& out);
   Sampler* sampler_of(std::uint64_t device);
 
   std::string sysroot_;
@@ -32,10 +35,11 @@ class Reader {
   Progress* progress_;
   NameTable names_;
   std::map<std::uint64_t, Sampler> samplers_;
+  ClientScanner scanner_;
   SampleFrame frame_;  // kept, so that a sample allocates nothing
 };
 
-// Serves standard input and output; returns when the input ends.
-int serve(Reader& reader, int in, int out);
+// Serves standard input and output by `answer`; returns when the input ends.
+int serve(const std::function<void(const Request&, std::vector<std::uint8_t>&)>& answer, int in, int out);
 
 }  // namespace gpuhealth::telemetry

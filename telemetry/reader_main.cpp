@@ -10,13 +10,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/exit_codes.hpp"
 #include "core/version.hpp"
 #include "telemetry/kmsg.hpp"
+#include "telemetry/nvml_reader.hpp"
 #include "telemetry/reader.hpp"
+#include "telemetry/reader_once.hpp"
+#include "telemetry/rocm_smi_reader.hpp"
 
 namespace {
 
@@ -37,11 +42,18 @@ int main(int argc, char** argv) {
   using gpuhealth::ExitCode;
   std::string sysroot;
   std::string source = "sysfs";
+  std::string library;
+  bool once = false;
+  std::vector<std::string> skip;
   std::optional<std::uint64_t> after;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--version") == 0) {
       std::printf("gpuhealth-reader %s\n", gpuhealth::kVersion);
       return 0;
+    }
+    if (std::strcmp(argv[i], "--once") == 0) {
+      once = true;
+      continue;
     }
     if (std::strcmp(argv[i], "--sysroot") == 0 && i + 1 < argc) {
       sysroot = argv[++i];
@@ -51,12 +63,22 @@ int main(int argc, char** argv) {
       source = argv[++i];
       continue;
     }
+    if (std::strcmp(argv[i], "--library") == 0 && i + 1 < argc) {
+      library = argv[++i];
+      continue;
+    }
+    if (std::strcmp(argv[i], "--skip") == 0 && i + 1 < argc) {
+      skip.emplace_back(argv[++i]);
+      continue;
+    }
     if (std::strcmp(argv[i], "--after") == 0 && i + 1 < argc) {
       after = std::strtoull(argv[++i], nullptr, 10);
       continue;
     }
     std::fprintf(stderr,
-                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs or kmsg, --after NUMBER; gpuhealthd "
+                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs, clients, kmsg, nvml or rocm-smi, "
+                 ""
+                 "--library FILE, --skip QUERY, --after NUMBER, --once; gpuhealthd "
                  "starts this program, see gpuhealthd(8)\n",
                  argv[i]);
     return static_cast<int>(ExitCode::Usage);
@@ -65,11 +87,27 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   if (source == "kmsg") return gpuhealth::telemetry::follow_kmsg(sysroot, after, STDIN_FILENO, STDOUT_FILENO);
-  if (source != "sysfs") {
-    std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs or kmsg\n", source.c_str());
-    return static_cast<int>(ExitCode::Usage);
-  }
   const gpuhealth::SystemClock clock;
-  gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
-  return gpuhealth::telemetry::serve(reader, STDIN_FILENO, STDOUT_FILENO);
+  using gpuhealth::telemetry::Request;
+  using Bytes = std::vector<std::uint8_t>;
+  const auto work = [&](const std::function<void(const Request&, Bytes&)>& answer) {
+    return once ? gpuhealth::telemetry::print_once(answer, stdout)
+                : gpuhealth::telemetry::serve(answer, STDIN_FILENO, STDOUT_FILENO);
+  };
+  if (source == "nvml") {
+    gpuhealth::telemetry::NvmlReader reader(sysroot, library.empty() ? "libnvidia-ml.so.1" : library, clock,
+                                            map_progress());
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
+  }
+  if (source == "rocm-smi") {
+    gpuhealth::telemetry::RocmSmiReader reader(library.empty() ? "librocm_smi64.so.1" : library, skip, map_progress());
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
+  }
+  if (source == "sysfs" || source == "clients") {
+    gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
+    return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
+  }
+  std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs, clients, kmsg, nvml or rocm-smi\n",
+               source.c_str());
+  return static_cast<int>(ExitCode::Usage);
 }

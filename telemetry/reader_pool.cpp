@@ -101,7 +101,9 @@ void ReaderPool::Impl::start_process(const GroupPtr& group) {
   on.ended = [this, weak = std::weak_ptr(group)](const std::string& how) {
     if (const auto alive = weak.lock()) ended(alive, how);
   };
-  auto process = ReaderProcess::start(io, options.program, options.sysroot, std::move(on));
+  auto arguments = options.arguments;
+  if (!options.sysroot.empty()) arguments.insert(arguments.end(), {"--sysroot", options.sysroot});
+  auto process = ReaderProcess::start(io, options.program, std::move(arguments), std::move(on));
   if (!process) {
     handlers.log(Severity::Critical, process.error().text);
     restart_later();
@@ -269,6 +271,8 @@ ReaderPool::Impl::GroupPtr ReaderPool::Impl::discovering_group() {
 void ReaderPool::Impl::on_frame(const GroupPtr& group, Frame frame) {
   if (auto* devices = std::get_if<DevicesFrame>(&frame)) on_devices(group, *devices);
   if (auto* sample = std::get_if<SampleFrame>(&frame)) on_sample(group, *sample);
+  if (auto* users = std::get_if<ClientsFrame>(&frame); users != nullptr && handlers.clients)
+    handlers.clients(unpack(users->device), users->look);
   if (auto* done = std::get_if<DoneFrame>(&frame)) on_done(group, done->tick);
 }
 

@@ -24,6 +24,7 @@ class ReaderPool {
   struct Options {
     std::string program;                      // path of gpuhealth-reader
     std::string sysroot;                      // empty: this machine
+    std::vector<std::string> arguments;       // of gpuhealth-reader, beside it: another source
     std::chrono::milliseconds patience{250};  // a single file that takes longer no longer holds up other devices
     std::chrono::milliseconds deadline{
         3000};  // a single file that takes longer is stuck; slow firmware answers within 2 s
@@ -33,8 +34,9 @@ class ReaderPool {
   };
   struct Handlers {
     std::function<void(const DevicesFrame&)> devices;
-    std::function<void(const PciAddress&, Sample&)> sample;  // `device` and `time` not set
-    std::function<void(const PciAddress&)> gone;             // it, or its driver, has left: discover again
+    std::function<void(const PciAddress&, Sample&)> sample;             // `device` and `time` not set
+    std::function<void(const PciAddress&, const ClientLook&)> clients;  // where the source tells them; may be null
+    std::function<void(const PciAddress&)> gone;                        // it, or its driver, has left: discover again
     std::function<void(const PciAddress&, bool stuck, const std::string& what)> stuck;  // in the read of what
     std::function<void(Severity, const std::string&)> log;
   };

@@ -23,7 +23,8 @@ _gpuhealthctl_conditions() {
 _gpuhealthctl_types() {
   printf '%s\n' overheating thermal-throttling power-throttling clocks-stuck-low pcie-downgraded pcie-errors vram-evicted \
     gpu-missing source-stuck smu-dead driver-missing gpu-hang reset-loop device-lost firmware-missing ras-uncorrectable ras-correctable \
-    bad-pages host-copy-stall throughput-collapse performance-drift wrong-results canary-failing
+    bad-pages host-copy-stall throughput-collapse performance-drift wrong-results canary-failing job-stalled job-fell-back-to-cpu
+    vram-leak throttle-contradicted sources-disagree
 }
 
 _gpuhealthctl() {

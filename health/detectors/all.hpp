@@ -24,5 +24,10 @@ std::unique_ptr<Detector> make_firmware_missing();
 std::unique_ptr<Detector> make_ras_uncorrectable();
 std::unique_ptr<Detector> make_ras_correctable();
 std::unique_ptr<Detector> make_bad_pages();
+std::unique_ptr<Detector> make_job_stalled();
+std::unique_ptr<Detector> make_job_fell_back();
+std::unique_ptr<Detector> make_vram_leak();
+std::unique_ptr<Detector> make_throttle_contradicted();
+std::unique_ptr<Detector> make_sources_disagree();
 
 }  // namespace gpuhealth::health

@@ -33,6 +33,28 @@ TEST(Devices, ThrottleReasonsHaveTheirText) {
   EXPECT_THAT(render(render_device(d, noon(), pipe()), pipe()), HasSubstr("this part does not report reasons"));
 }
 
+TEST(Devices, ProcessesHaveTheirNameWhereTheCallerMaySeeIt) {
+  dbus::DeviceView d = samples::radeon();
+  GpuClient other;
+  other.pid = 900;
+  d.clients.push_back(other);
+  const auto text = render(render_device(d, noon(), pipe()), pipe());
+  EXPECT_THAT(text, HasSubstr("  Used by\n"));
+  EXPECT_THAT(text, HasSubstr("    pid 4242  python3         8 GiB    12 %      101 %\n"));
+  EXPECT_THAT(text, HasSubstr("    pid 900                       -       -          -\n"));
+}
+
+TEST(Devices, PartitionsAndLinksAreShownWhereThereAreAny) {
+  dbus::DeviceView d = samples::radeon();
+  EXPECT_THAT(render(render_device(d, noon(), pipe()), pipe()), Not(HasSubstr("partitions")));
+  d.compute_partition = "CPX";
+  d.memory_partition = "NPS4";
+  d.xgmi_peers = {"0000:26:00.0"};
+  const auto text = render(render_device(d, noon(), pipe()), pipe());
+  EXPECT_THAT(text, HasSubstr("  partitions  CPX, NPS4: 1 compute node\n"));
+  EXPECT_THAT(text, HasSubstr("  XGMI to     0000:26:00.0\n"));
+}
+
 TEST(Devices, ASleepingGpuSaysThatItIsNotWoken) {
   EXPECT_THAT(render(render_device(samples::sleeping(), noon(), pipe()), pipe()),
               HasSubstr("asleep; it is not woken to be looked at"));

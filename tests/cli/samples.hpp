@@ -19,6 +19,16 @@ inline Reading valid(ReadingId id, double value) {
   return {id, ReadingStatus::Valid, 0, value};
 }
 
+inline GpuClient client() {
+  GpuClient c;
+  c.pid = 4242;
+  c.vram_bytes = 8ULL << 30U;
+  c.engine_percent = 12;
+  c.cpu_percent = 101;
+  c.queues = true;
+  return c;
+}
+
 inline dbus::DeviceView radeon() {
   dbus::DeviceView d;
   d.id = "uid-49afc8b43a8a6d30";
@@ -37,6 +47,9 @@ inline dbus::DeviceView radeon() {
   d.power_profile = "BOOTUP_DEFAULT";
   d.health = "ok";
   d.firmware = {{"smc", "0x004e7e00"}};
+  d.compute_nodes = {{1, 4711, 0, "gfx1100", 128, 96}};
+  d.clients = {client()};
+  d.client_names = {{4242, "python3"}};
   d.throttle_known = true;
   d.sampled = noon() - std::chrono::seconds(2);
   d.readings = {valid(ReadingId::TemperatureEdge, 45),
@@ -158,6 +171,11 @@ inline telemetry::Inspection inspection() {
   first.sources = {{"temperature.edge", "hwmon/hwmon3/temp1_input"}};
   first.metrics = metrics();
   first.runtime_status = "active";
+  first.device.compute_nodes = {{1, 4711, 0, "gfx1100", 128, 96}, {2, 4712, 1, "gfx1100", 129, 96}};
+  first.device.compute_partition = "DPX";
+  first.device.memory_partition = "NPS1";
+  first.device.xgmi_peers = {{0, 0x43, 0, 0}};
+  first.clients = {{client(), "python3"}};
   telemetry::Inspection out;
   out.amdgpu = DriverModule{"", "9B3E1A0C5D7F", {{"runpm", "-1"}}};
   out.devices = {second, first};

@@ -114,6 +114,29 @@ TEST_F(ClientTest, SeesADeviceWithAllThatIsKnown) {
                                          {ReadingId::FanRpm, ReadingStatus::Valid, 0, 0},
                                          {ras_reading(0, RasKind::Correctable), ReadingStatus::Valid, 0, 7}};
   EXPECT_EQ(d.readings, readings);
+  EXPECT_EQ(d.compute_nodes, (std::vector<ComputeNode>{{1, 4711, 0, "gfx1100", 128, 96}}));
+  EXPECT_EQ(d.compute_partition, "SPX");
+  EXPECT_EQ(d.memory_partition, "NPS1");
+  EXPECT_EQ(d.xgmi_peers, std::vector<std::string>{"0000:43:00.0"});
+  EXPECT_TRUE(d.clients.empty());
+}
+
+TEST_F(ClientTest, SeesWhoUsesADeviceByNumberAndNotByName) {
+  GpuClient known;
+  known.pid = 4242;
+  known.started = 777;
+  known.vram_bytes = 1ULL << 33U;
+  known.gtt_bytes = 4096;
+  known.engine_percent = 12.5;
+  known.cpu_percent = 101;
+  known.queues = true;
+  GpuClient bare;
+  bare.pid = 4343;
+  host.on_loop([&](Server& s) { s.set_clients(kCardId, {known, bare}); });
+  const auto devices = client().devices();
+  ASSERT_TRUE(devices) << devices.error().text;
+  EXPECT_EQ(devices->front().clients, (std::vector<GpuClient>{known, bare}));
+  EXPECT_TRUE(devices->front().client_names.empty());
 }
 
 TEST_F(ClientTest, SeesOpenConditionsWorstFirst) {

@@ -28,6 +28,10 @@ inline DeviceInfo card() {
   d.other_names = {"Radeon RX 7900 XT", "Radeon RX 7900M"};
   d.family = AsicFamily::Navi3x;
   d.gfx = "gfx1100";
+  d.compute_nodes = {{1, 4711, 0, "gfx1100", 128, 96}};
+  d.compute_partition = "SPX";
+  d.memory_partition = "NPS1";
+  d.xgmi_peers = {{0, 0x43, 0, 0}};
   d.firmware = {{"smc", "0x004e7e00"}, {"vcn", "0x0811f000"}};
   return d;
 }

@@ -48,6 +48,39 @@ TEST(Frames, ASampleArrivesAsItWasSent) {
   EXPECT_EQ(frame.sample.power_profile, "COMPUTE");
 }
 
+TEST(Frames, ClientsArriveAsTheyWereSent) {
+  ClientsFrame sent;
+  sent.tick = 9;
+  sent.device = 0x0003'0000;
+  sent.look.time = {77};
+  sent.look.complete = true;
+  sent.look.processors = 64;
+  GpuClient full;
+  full.pid = 4242;
+  full.started = 123456789;
+  full.vram_bytes = 1ULL << 40U;
+  full.gtt_bytes = 2;
+  full.evicted_bytes = 3;
+  full.open = full.queues = full.library = true;
+  full.engine_percent = 12.5;
+  full.cpu_percent = 800;
+  full.thread_system_percent = 99;
+  full.thread_user_percent = 0;
+  full.read_bytes_per_s = 1e9;
+  GpuClient bare;
+  bare.pid = 1;
+  sent.look.clients = {bare, full};
+  std::vector<std::uint8_t> bytes;
+  append_frame(bytes, sent);
+  const auto frame = std::get<ClientsFrame>(only_frame(bytes));
+  EXPECT_EQ(frame.tick, 9u);
+  EXPECT_EQ(frame.device, 0x0003'0000u);
+  EXPECT_EQ(frame.look.time.us, 77);
+  EXPECT_TRUE(frame.look.complete);
+  EXPECT_EQ(frame.look.processors, 64u);
+  EXPECT_EQ(frame.look.clients, sent.look.clients);
+}
+
 TEST(Frames, ADeviceArrivesAsItWasSent) {
   DevicesFrame sent;
   DeviceInfo d;
@@ -61,6 +94,10 @@ TEST(Frames, ADeviceArrivesAsItWasSent) {
   d.other_names = {"a", "b"};
   d.firmware = {{"smc", "0x004e7e00"}};
   d.unique_id = "5ee0000000000001";
+  d.compute_nodes = {{1, 4711, 0, "gfx942", 128, 38}, {2, 4712, 1, "gfx942", -1, 38}};
+  d.compute_partition = "CPX";
+  d.memory_partition = "NPS4";
+  d.xgmi_peers = {{0, 5, 0, 0}, {1, 0x26, 0, 0}};
   sent.devices.push_back(d);
   sent.untouched = {42};
   sent.notes = {"note"};
@@ -77,6 +114,10 @@ TEST(Frames, ADeviceArrivesAsItWasSent) {
   EXPECT_EQ(got.name, d.name);
   EXPECT_EQ(got.other_names, d.other_names);
   EXPECT_EQ(got.firmware, d.firmware);
+  EXPECT_EQ(got.compute_nodes, d.compute_nodes);
+  EXPECT_EQ(got.compute_partition, "CPX");
+  EXPECT_EQ(got.memory_partition, "NPS4");
+  EXPECT_EQ(got.xgmi_peers, d.xgmi_peers);
   EXPECT_EQ(got.id(), d.id());
   EXPECT_EQ(frame.untouched, (std::vector<std::uint64_t>{42}));
 }

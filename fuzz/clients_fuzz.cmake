@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+gpuhealth_fuzz(clients USES telemetry SOURCES clients_fuzz.cpp)
