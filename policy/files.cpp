@@ -58,7 +58,7 @@ Result<void> sync_folder(int folder) {
 }  // namespace
 
 Result<Root> Root::open(const std::string& path) {
-  auto tree = grub::Tree::open(path.empty() ? "/" : path);
+  auto tree = Tree::open(path.empty() ? "/" : path);
   if (!tree) return tl::unexpected<Error>(tree.error());
   return Root(std::move(*tree));
 }

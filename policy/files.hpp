@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
-#include "grub/tree.hpp"
+#include "core/tree.hpp"
 
 namespace gpuhealth::policy {
 
@@ -35,8 +35,8 @@ class Root {
 
  private:
   [[nodiscard]] Result<Fd> open_at(const std::string& path, int flags) const;
-  explicit Root(grub::Tree tree) : tree_(std::move(tree)) {}
-  grub::Tree tree_;
+  explicit Root(Tree tree) : tree_(std::move(tree)) {}
+  Tree tree_;
 };
 
 // In an open folder.
