@@ -234,7 +234,10 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
                       {std::string(to_string(f.state))},
                       {f.policy.empty() ? (f.by.empty() ? "" : "by " + f.by) : f.policy}});
     }
-    if (rows.empty()) page.line({{"No policies."}});
+    if (rows.empty()) {
+      page.line({{"No policies."}});
+      return page;
+    }
     add_table(page, {{"FILE"}, {"LAYER"}, {"STATE"}, {"POLICY", Align::Left, true}}, rows, terminal);
     return page;
   }
@@ -247,7 +250,10 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
                       {std::string(policy::to_string(rule.mode.value_or(p.mode)))},
                       {p.file + ":" + std::to_string(rule.line)}});
   }
-  if (rows.empty()) page.line({{"No rule is in force."}});
+  if (rows.empty()) {
+    page.line({{"No rule is in force."}});
+    return page;
+  }
   add_table(page, {{"RULE"}, {"MODE"}, {"FROM", Align::Left, true}}, rows, terminal);
   return page;
 }

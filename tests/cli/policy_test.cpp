@@ -153,7 +153,8 @@ TEST_F(PolicyProgram, ReplaySaysWhatAPolicyWouldHaveDone) {
     lines +=
         R"({"canary":"h2d_file_rw","metric":"worst","unit":"ms","value":2003,"status":"ok","device":"0000:03:00.0","epoch":"7.0.12","gate":"strong","time":)" +
         std::to_string(1'764'500'000 + i * 60) +
-        R"(,"mappings":[{"ms":2003,"control_ms":2.1,"system_ms":1990,"slots":2}]})" + "\n";
+        R"(,"mappings":[{"ms":2003,"control_ms":2.1,"system_ms":1990,"slots":2},{"ms":2003,"control_ms":2.1,"system_ms":1990,"slots":2},{"ms":2003,"control_ms":2.1,"system_ms":1990,"slots":2}]})" +
+        "\n";
   }
   const auto trace = put("trace", lines);
   const auto policy = put("policy/p.yaml", kPolicy);

@@ -286,7 +286,12 @@ TEST(Evaluate, ASuspendCountsForNoTime) {
   (void)m.look(options);
   m.wait(8h);
   EXPECT_EQ(m.says(options), Says{});
-  for (int i = 0; i < 5; ++i) m.wait(1min), EXPECT_EQ(m.says(options), i == 4 ? Says{"act r gpu0"} : Says{});
+  for (int i = 0; i < 4; ++i) {
+    m.wait(1min);
+    EXPECT_EQ(m.says(options), Says{});
+  }
+  m.wait(1min);
+  EXPECT_EQ(m.says(options), Says{"act r gpu0"});
 }
 
 TEST(Evaluate, ARuleThatIsTakenAwayIsUndone) {
