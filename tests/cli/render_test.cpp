@@ -40,7 +40,7 @@ TEST(Devices, ProcessesHaveTheirNameWhereTheCallerMaySeeIt) {
   d.clients.push_back(other);
   const auto text = render(render_device(d, noon(), pipe()), pipe());
   EXPECT_THAT(text, HasSubstr("  Used by\n"));
-  EXPECT_THAT(text, HasSubstr("    pid 4242  python3         8 GiB    12 %      101 %\n"));
+  EXPECT_THAT(text, HasSubstr("    pid 4242  python3         8 GiB     12%       101%\n"));
   EXPECT_THAT(text, HasSubstr("    pid 900                       -       -          -\n"));
 }
 
