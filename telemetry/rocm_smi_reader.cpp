@@ -266,7 +266,7 @@ void RocmSmiReader::sample(std::uint64_t device, std::uint64_t tick, std::vector
     if (progress_ != nullptr) progress_->at(device, query.name);
     query.ask(api_, index->second, query.id, into);
   }
-  std::ranges::stable_sort(readings, {}, &Reading::id);
+  std::ranges::sort(readings, {}, &Reading::id);  // one of each
   append_frame(out, frame);
 }
 

@@ -31,10 +31,15 @@ std::string run_inside(const std::string& scenario, const std::string& command) 
   return out;
 }
 
+// Nodes cannot be made in a container that may not make any.
+#define NODES_OR_SKIP(out) \
+  if ((out).find("no device nodes can be made") != std::string::npos) GTEST_SKIP() << (out)
+
 TEST(Nodes, LibdrmSeesTheCardsTheirDriverAndTheirSensors) {
   const auto out = run_inside(
       "noise: false\nuserptr: healthy\ncards: {a: {model: rx7900xtx, state: {edge: 71}}, b: {model: rx6900xt}}\n",
       GPUHEALTH_BIN_DIR "/drm-probe");
+  NODES_OR_SKIP(out);
   EXPECT_THAT(out, HasSubstr("device 0000:03:00.0 744c /dev/dri/renderD128\ndriver amdgpu 3\n"
                              "asic 744c family 145 temperature 71000\n"));
   EXPECT_THAT(out, HasSubstr("device 0000:06:00.0 73bf /dev/dri/renderD129\ndriver amdgpu 3\n"
@@ -45,6 +50,7 @@ TEST(Nodes, LibdrmSeesTheCardsTheirDriverAndTheirSensors) {
 TEST(Nodes, TheStallIsTheWorkersOwnKernelTime) {
   const auto out = run_inside("userptr: stall\ncards: {a: {model: rx7900xtx}}\n",
                               GPUHEALTH_BIN_DIR "/gpuhealth-canary --backend ioctl --tier 0 --device 03:00.0 --json");
+  NODES_OR_SKIP(out);
   const auto m = canary::parse_measurement(out.substr(std::min(out.find('{'), out.size())));
   ASSERT_TRUE(m) << out;
   ASSERT_EQ(m->mappings.size(), 3U) << out;
@@ -60,6 +66,7 @@ TEST(Nodes, ConsoleIoctlsOfOtherFilesGoOn) {
   const auto out = run_inside(
       "userptr: healthy\ncards: {a: {model: rx7900xtx}}\n",
       "perl -e 'open(F,\"<\",\"/dev/null\"); my $b=\"\"; ioctl(F,0x4B33,$b) or print \"errno \".($!+0).\"\\n\"'");
+  NODES_OR_SKIP(out);
   EXPECT_THAT(out, HasSubstr("errno 25"));
 }
 
