@@ -10,6 +10,7 @@ namespace gpuhealth::actions {
 namespace {
 
 constexpr const char* kTakingBack = "taking_back";
+constexpr const char* kLeft = "left";  // what was there when it could not be taken back
 
 bool is(const LedgerEntry& entry, ActionState state) {
   return entry.state == to_string(state);
@@ -135,19 +136,31 @@ Result<void> take_back(const Machine& machine, Ledger& ledger, LedgerEntry& entr
   if (now && !by_person && !begun && in_force(entry) && *now != entry.after)
     return set_state(machine, ledger, entry, ActionState::Overtaken,
                      "it is " + *now + " now, which is neither ours nor what was there before; left alone");
+  // What somebody has set since we last failed is theirs.
+  if (const auto left = entry.facts.find(kLeft); now && !by_person && left != entry.facts.end() && *now != left->second)
+    return set_state(machine, ledger, entry, ActionState::Overtaken,
+                     "it is " + *now + " now, which is not what we left there; left alone");
   entry.facts[kTakingBack] = "begun";
-  if (auto saved = ledger.save(entry); !saved) return saved;
+  // A full disk must not keep from coming back what was there: that has been written down before the change.
+  const auto noted = ledger.save(entry);
   const auto written = write_back(machine, entry);
   const auto after = actuator->observe(machine, entry);
-  if (after && *after == entry.before) {
+  // Where a value alone proves nothing (a link that trains), the writes must have gone well too.
+  const bool is_back = after && *after == entry.before && (written || actuator->verify == nullptr);
+  if (is_back) {
     entry.facts.erase(kTakingBack);
-    return set_state(machine, ledger, entry, ActionState::Reverted, why);
+    entry.facts.erase(kLeft);
+    auto closed = set_state(machine, ledger, entry, ActionState::Reverted, why);
+    if (closed) return closed;
+    return fail(closed.error().code, entry.before + " is back; that cannot be written down: " + closed.error().text);
   }
   if (!after && device_is_gone(after.error()))
     return set_state(machine, ledger, entry, ActionState::Lost,
                      "the device went away meanwhile, and what was set in it with it: " + after.error().text);
   std::string text = why + "; " + entry.before + " could not be brought back: ";
   text += !written ? written.error().text : after ? "it is " + *after + " now" : after.error().text;
+  if (!noted) text += "; " + noted.error().text;
+  if (after) entry.facts[kLeft] = *after;
   if (auto saved = set_state(machine, ledger, entry, ActionState::FailedToRevert, text); !saved) return saved;
   return fail(ErrorCode::Unavailable, text);
 }

@@ -34,12 +34,12 @@ class Installation {
     if (!folder) return failed(folder.error());
     out.folder_ = std::move(*folder);
     out.lock_.reset(::openat(out.folder_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!out.lock_ || ::flock(out.lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      return refuse("failed", "another installation is under way");
+    if (!out.lock_) return failed(fail_errno("cannot open the lock of the bundles", errno).value());
+    if (::flock(out.lock_.get(), LOCK_EX | LOCK_NB) != 0) return refuse("failed", "another installation is under way");
     return out;
   }
 
-  // A refusal that cannot be written down is still a refusal; an installation that cannot be is none.
+  // A refusal that cannot be written down is still a refusal; an installation whose begin cannot be is none.
   Result<void> audit(WallTime now, const Json& what, const std::string& who) const {
     Json line = {{"time", text_of(now)}, {"uid", ::getuid()}, {"who", who}};
     line.update(what);
@@ -102,13 +102,17 @@ class Installation {
     return {};
   }
 
-  [[nodiscard]] Result<void> switch_to(const std::string& target, std::int64_t serial) const {
+  [[nodiscard]] Result<void> switch_to(const std::string& target) const {
+    if (auto done = keep_serial(); !done) return done;  // what cannot be kept is not switched to
     const std::string current = link("current");
     if (!current.empty() && current != target)
       if (auto done = write_link(folder_.get(), "previous", current); !done) return done;
-    // From here on the bundle's own file says which serial is used; this one keeps it after a roll-back.
-    if (auto done = write_link(folder_.get(), "current", target); !done) return done;
-    return write_file(folder_.get(), "serial.json", Json{{"serial", std::max(serial, highest_serial())}}.dump(), 0644);
+    return write_link(folder_.get(), "current", target);
+  }
+
+  // Which serials are used, for when no bundle says so any more. Before each switch and each roll-back.
+  [[nodiscard]] Result<void> keep_serial() const {
+    return write_file(folder_.get(), "serial.json", Json{{"serial", highest_serial()}}.dump(), 0644);
   }
 
   void remove_old() const {
@@ -158,11 +162,18 @@ Accepted<Installed> try_install(const Installation& here, const std::string& pat
     (void)here.remove(target->substr(target->find('/') + 1));
     return refuse("invalid-policy", after ? after->problem() : after.error().text);
   }
-  if (const auto done = here.switch_to(*target, header.serial); !done) return failed(done.error());
+  const Json begun = {{"what", "install"}, {"file", path}, {"result", "begun"}, {"serial", header.serial}};
+  if (const auto written = here.audit(now, begun, options.who); !written) {
+    (void)here.remove(target->substr(target->find('/') + 1));
+    return failed(written.error());
+  }
+  if (const auto done = here.switch_to(*target); !done) return failed(done.error());
   here.remove_old();
   out.active = true;
-  out.text = "bundle " + header.name + " with serial " + std::to_string(header.serial) +
-             " is in force from the next reload on";
+  out.text = "bundle " + header.name + " with serial " + std::to_string(header.serial);
+  out.text += after->sound()
+                  ? " is in force from the next reload on"
+                  : " is installed; no policy of this machine is taken before this is mended: " + after->problem();
   return out;
 }
 
@@ -182,7 +193,7 @@ Accepted<Installed> install_bundle(const std::string& path, const InstallOptions
   } else {
     line.update(Json{{"result", "refused"}, {"reason", out.error().code}, {"text", out.error().text}});
   }
-  if (const auto written = here->audit(now, line, options.who); !written && out) return failed(written.error());
+  (void)here->audit(now, line, options.who);  // that it began is written down
   return out;
 }
 
@@ -191,8 +202,12 @@ Accepted<Installed> roll_back(const std::string& root, const std::string& why, c
   if (!here) return tl::unexpected<Refusal>(here.error());
   const std::string current = here->link("current"), previous = here->link("previous");
   if (current.empty()) return refuse("failed", "no bundle is installed");
+  if (const auto kept = here->keep_serial(); !kept) return failed(kept.error());
+  const bool none = previous.empty() || previous == current;
+  if (!none && !here->described(previous).is_object())
+    return refuse("failed", "the bundle before, " + previous + ", is damaged or gone; " + current + " stays in force");
   Installed out;
-  if (previous.empty() || previous == current) {
+  if (none) {
     if (::unlinkat(here->folder(), "current", 0) != 0)
       return failed(fail_errno("cannot remove current", errno).value());
     out.text = "no bundle is in force any more";

@@ -47,6 +47,8 @@ Result<Fd> CountingSystem::open_to_write(const Tree& t, const std::string& p) {
   return System::open_to_write(t, p);
 }
 Result<void> CountingSystem::write_all(const Fd& fd, std::string_view b) {
+  if (room == 0) return fail_errno("cannot write", ENOSPC);
+  if (room > 0) --room;
   if (calls + 1 == kill_at) (void)System::write_all(fd, b.substr(0, b.size() / 2));  // a part of it gets there
   auto f = next();
   return f ? System::write_all(fd, b) : f;

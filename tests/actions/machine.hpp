@@ -33,6 +33,7 @@ class CountingSystem : public System {
   int calls = 0;
   int kill_at = 0;                      // this process is killed before the call with this number; 0: never
   int fail_at = 0;                      // the call with this number fails with EIO
+  int room = -1;                        // for so many more files, then the disk is full; -1: for all
   std::vector<std::string> writes;      // to /sys: "PATH VALUE", "PATH@OFFSET VALUE", "PATH read"
   std::map<std::string, Fault> faults;  // by the end of the path
 

@@ -173,6 +173,41 @@ TEST(PowerCap, WhatCouldNotBeBroughtBackIsTriedAgainAtTheNextStart) {
   EXPECT_EQ(m.read(m.cap()), "303000000");
 }
 
+TEST(PowerCap, WhatSomebodySetsAfterItCouldNotBeBroughtBackIsTheirs) {
+  TestMachine m;
+  m.system.faults["power1_cap"] = {.instead = "290000000"};
+  ASSERT_FALSE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  m.system.faults.clear();
+  m.write(m.cap(), "295000000");
+  ASSERT_TRUE(recover(m.machine()));
+  EXPECT_EQ(m.last().state, "overtaken");
+  EXPECT_EQ(m.read(m.cap()), "295000000");
+}
+
+TEST(PowerCap, AFullDiskDoesNotKeepTheOldLimitFromComingBack) {
+  TestMachine m;
+  const auto capped = m.run(ActionKind::PowerCap, {{"watts", "280"}});
+  ASSERT_TRUE(capped);
+  m.system.room = 0;
+  const auto done = revert(m.machine(), capped->ledger, true);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().text, HasSubstr("303 W is back; that cannot be written down"));
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  m.system.room = -1;
+  ASSERT_TRUE(revert(m.machine(), capped->ledger, true));
+  EXPECT_EQ(m.last().state, "reverted");
+}
+
+TEST(PowerCap, ADiskThatFillsBetweenIntentAndResultLeavesTheOldLimit) {
+  TestMachine m;
+  m.system.room = 1;  // the intent
+  ASSERT_FALSE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  m.system.room = -1;
+  ASSERT_TRUE(recover(m.machine()));
+  EXPECT_EQ(m.last().state, "reverted");
+}
+
 TEST(PowerCap, TwoActionsOnOneLimitNeverLoseTheFirstValue) {
   TestMachine m;
   const auto first = m.run(ActionKind::PowerCap, {{"watts", "290"}});
