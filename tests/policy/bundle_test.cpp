@@ -130,6 +130,39 @@ TEST_F(BundleTest, ARollBackDoesNotLetTheBadOneIn) {
   EXPECT_EQ(in_force(), Names{"serial-3"});
 }
 
+TEST_F(BundleTest, WhatCannotBeWrittenDownIsNotInstalled) {
+  ASSERT_TRUE(install(bundle(payload(1))).has_value());
+  fs::remove(root_.path() / "var/lib/gpuhealthd/policy/audit.jsonl");
+  fs::create_directory(root_.path() / "var/lib/gpuhealthd/policy/audit.jsonl");
+  const auto done = install(bundle(payload(2)));
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(in_force(), Names{"serial-1"});
+  fs::remove(root_.path() / "var/lib/gpuhealthd/policy/audit.jsonl");
+  EXPECT_TRUE(install(bundle(payload(2))).has_value()) << "its serial was not used";
+}
+
+TEST_F(BundleTest, ASerialThatCannotBeKeptIsNotSwitchedTo) {
+  ASSERT_TRUE(install(bundle(payload(1))).has_value());
+  fs::remove(root_.path() / "var/lib/gpuhealthd/policy/serial.json");
+  fs::create_directory(root_.path() / "var/lib/gpuhealthd/policy/serial.json");
+  expect_refused(bundle(payload(2)), "failed");
+}
+
+TEST_F(BundleTest, ThereIsNoWayBackToADamagedOne) {
+  ASSERT_TRUE(install(bundle(payload(1))).has_value());
+  ASSERT_TRUE(install(bundle(payload(2))).has_value());
+  fs::remove_all(root_.path() / "var/lib/gpuhealthd/policy/bundles/1-fleet");
+  ASSERT_FALSE(roll_back(root_.string(), "it drained everything", "test", now_).has_value());
+  EXPECT_EQ(in_force(), Names{"serial-2"});
+}
+
+TEST_F(BundleTest, OneThatComesToABrokenMachineSaysThatNothingIsTaken) {
+  put("etc/gpuhealthd/policy.d/90-broken.yaml", "kind: Policy\n");
+  const auto done = install(bundle(payload(1)));
+  ASSERT_TRUE(done.has_value()) << done.error().text;
+  EXPECT_THAT(done->text, HasSubstr("no policy of this machine is taken before this is mended"));
+}
+
 TEST_F(BundleTest, UnsignedOnesAndForeignKeysAreRefused) {
   put("unsigned", payload(7));
   expect_refused((root_.path() / "unsigned").string(), "unsigned");
