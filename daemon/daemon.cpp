@@ -193,8 +193,8 @@ void Daemon::Impl::start_canaries() {
   to.schedule.most_tier = static_cast<int>(config.settings.canary_tier);
   if (owner) {
     constexpr double kGraceSeconds = 20;  // systemd ends the unit at its limit; this is for when it does not
-    to.launch = [unit = *owner, program = options.canary](const std::string& device, std::vector<std::string> arguments,
-                                                          double limit_s) {
+    to.launch = [unit = *owner, program = options.canary](const std::string& device,
+                                                          const std::vector<std::string>& arguments, double limit_s) {
       auto words = canary_unit(unit, program, arguments, device, device_nodes("", device), limit_s);
       const auto first = words.start.front();
       words.start.erase(words.start.begin());

@@ -22,9 +22,8 @@ void at(Progress* progress, const PciAddress& address, std::string_view file) {
 }
 
 std::vector<Reading> all_stuck() {
-  std::vector<Reading> out;
-  for (std::size_t i = 0; i < kPlainReadingCount; ++i)
-    out.push_back({static_cast<ReadingId>(i), ReadingStatus::Stuck, 0, 0});
+  std::vector<Reading> out(kPlainReadingCount);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = {static_cast<ReadingId>(i), ReadingStatus::Stuck, 0, 0};
   return out;
 }
 
@@ -57,6 +56,7 @@ Inspected look_at(const std::string& sysroot, DeviceInfo device, Progress* progr
 
 void add_clients(const std::string& sysroot, const Clock& clock, std::vector<Inspected>& devices) {
   std::vector<PciAddress> gpus;
+  gpus.reserve(devices.size());
   for (const auto& one : devices) gpus.push_back(one.device.pci);
   ClientScanner scanner(sysroot, 0);
   const auto found = scanner.look(gpus, clock.now().steady);

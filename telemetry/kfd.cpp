@@ -205,6 +205,7 @@ void attach_compute_nodes(const std::string& sysroot, std::vector<DeviceInfo>& d
     device.memory_partition = read_text_or_empty(device_dir(sysroot, device.pci) + "/current_memory_partition");
   }
   std::vector<PciAddress> known;
+  known.reserve(devices.size());
   for (const auto& device : devices) known.push_back(device.pci);
   for (const auto& card : kfd_cards(read_kfd_topology(sysroot), known)) {
     const auto device = std::ranges::find(devices, card.pci, &DeviceInfo::pci);

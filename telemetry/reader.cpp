@@ -96,6 +96,7 @@ void Reader::sample(const Request& request, std::vector<std::uint8_t>& out) {
 
 void Reader::clients(const Request& request, std::vector<std::uint8_t>& out) {
   std::vector<PciAddress> gpus;
+  gpus.reserve(request.devices.size());
   for (const auto device : request.devices) gpus.push_back(unpack(device));
   for (auto& of : scanner_.look(gpus, clock_.now().steady))
     append_frame(out, ClientsFrame{request.tick, pack(of.gpu), std::move(of.look)});

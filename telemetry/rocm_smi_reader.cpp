@@ -35,7 +35,6 @@ namespace {
 
 using R = ReadingId;
 using rsmi::Api;
-using rsmi::Status;
 
 constexpr std::uint32_t kNoFunction = rsmi::kNotSupported;
 
