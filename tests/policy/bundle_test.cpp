@@ -67,7 +67,8 @@ class BundleTest : public testing::Test {
   }
   [[nodiscard]] std::vector<std::string> in_force() const {
     std::vector<std::string> out;
-    for (const auto& p : load_layers(root_.string(), {}, now_).value().set.policies) out.push_back(p.name);
+    const auto layers = load_layers(root_.string(), {}, now_).value();
+    for (const auto& p : layers.set.policies) out.push_back(p.name);
     return out;
   }
   gpuhealth::test::TempDir root_;
