@@ -88,7 +88,8 @@ CLI::App* add(CLI::App& app, const Options& options, const std::string& name, co
   sub->add_option("--root", options->root, "the machine's files: / or a folder that holds sys/, proc/, etc/, var/")
       ->type_name("DIR")
       ->capture_default_str();
-  sub->callback([options, run] { options->chosen = [options, run](const Context& c) { return run(c, *options); }; });
+  sub->callback(
+      [options, run] { options->chosen = [run, own = options.get()](const Context& c) { return run(c, *own); }; });
   return sub;
 }
 

@@ -126,7 +126,8 @@ CLI::App* add(CLI::App& app, const Options& options, const std::string& name, co
       ->type_name("DIR")
       ->capture_default_str();
   if (run != nullptr)
-    sub->callback([options, run] { options->chosen = [options, run](const Context& c) { return run(c, *options); }; });
+    sub->callback(
+        [options, run] { options->chosen = [run, own = options.get()](const Context& c) { return run(c, *own); }; });
   return sub;
 }
 
@@ -139,8 +140,8 @@ void add_change(CLI::App& app, const Options& options, const std::string& name, 
   if (name == "hold")
     sub->add_option("STATE", options->word, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
   sub->callback([options, name] {
-    options->chosen = [options, name](const Context& c) {
-      return change(c, *options, name == "hold" ? "hold-" + options->word : name);
+    options->chosen = [name, own = options.get()](const Context& c) {
+      return change(c, *own, name == "hold" ? "hold-" + own->word : name);
     };
   });
 }

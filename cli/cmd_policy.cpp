@@ -193,7 +193,8 @@ ExitCode make_keys(const Context& context, const PolicyOptions& options) {
 CLI::App* add(CLI::App& app, const Options& options, const std::string& name, const std::string& text,
               ExitCode (*run)(const Context&, const PolicyOptions&)) {
   CLI::App* sub = app.add_subcommand(name, text);
-  sub->callback([options, run] { options->chosen = [options, run](const Context& c) { return run(c, *options); }; });
+  sub->callback(
+      [options, run] { options->chosen = [run, own = options.get()](const Context& c) { return run(c, *own); }; });
   return sub;
 }
 

@@ -37,5 +37,6 @@ int main() {
     }
     close(fd);
   }
+  drmFreeDevices(devices.data(), count);
   return count > 0 ? 0 : 1;
 }
