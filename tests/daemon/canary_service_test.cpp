@@ -160,7 +160,8 @@ TEST_F(CanaryServiceTest, AWorkerIsStartedAndStoppedAsItsLauncherSays) {
     limit = limit_s;
     EXPECT_EQ(device, "0000:03:00.0");
     const auto stopped = folder_.string() + "/stopped";
-    const auto unit = script("unit", "until [ -e " + stopped + " ]; do sleep 0.05; done\n");
+    const auto unit =
+        script("unit", "until [ -e " + stopped + " ] || [ ! -e " + folder_.string() + " ]; do sleep 0.05; done\n");
     return CanaryService::Launch{unit, {}, {"touch", stopped}, 20};
   };
   CanaryService::Handlers on;
