@@ -35,11 +35,11 @@ std::string host_name() {
   return text.substr(0, text.find('.'));
 }
 
-int minute_now() {
+int utc_offset_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   localtime_r(&now, &parts);
-  return parts.tm_hour * 60 + parts.tm_min;
+  return static_cast<int>(parts.tm_gmtoff);
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Outside real_outside(System& system, const Tree& hardware) {
   out.now = SystemClock().now().wall;
   out.boot_id = read_boot_id(sysroot_of(hardware)).value_or("");
   out.host = host_name();
-  out.minute_of_day = minute_now();
+  out.utc_offset_s = utc_offset_now();
   return out;
 }
 

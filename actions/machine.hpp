@@ -56,7 +56,7 @@ struct Outside {
   WallTime now;
   std::string boot_id;
   std::string host;
-  int minute_of_day = 0;  // local time
+  int utc_offset_s = 0;  // of local time
 };
 // `hardware` is where /proc is read.
 Outside real_outside(System& system, const Tree& hardware);

@@ -2,48 +2,12 @@
 #include "actions/params.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 
 #include "core/nearest.hpp"
+#include "core/units.hpp"
 
 namespace gpuhealth::actions {
 namespace {
-
-std::optional<double> number_from(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-struct Unit {
-  std::string_view name;
-  std::int64_t factor;
-};
-
-std::optional<std::int64_t> with_unit(std::string_view text, std::span<const Unit> units) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value < 0) return std::nullopt;
-  const std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const auto unit = std::ranges::find(units, name, &Unit::name);
-  std::int64_t out = 0;
-  if (unit == units.end() || __builtin_mul_overflow(value, unit->factor, &out)) return std::nullopt;
-  return out;
-}
-
-std::optional<int> minute_from(std::string_view text) {
-  if (text.size() != 5 || text[2] != ':') return std::nullopt;
-  int hour = 0;
-  int minute = 0;
-  const auto a = std::from_chars(text.data(), text.data() + 2, hour);
-  const auto b = std::from_chars(text.data() + 3, text.data() + 5, minute);
-  if (a.ptr != text.data() + 2 || b.ptr != text.data() + 5 || hour < 0 || hour > 23 || minute < 0 || minute > 59)
-    return std::nullopt;
-  return hour * 60 + minute;
-}
 
 bool is_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -68,7 +32,7 @@ std::string_view wrong(ParamKind kind, const std::string& value) {
     case ParamKind::Flag:
       return value == "true" || value == "false" ? "" : "true or false";
     case ParamKind::Number:
-      return number_from(value) ? "" : "a number";
+      return units::parse_number(value) ? "" : "a number";
     case ParamKind::Word:
       return is_word(value) ? "" : "one word of letters, digits and _-.+~:";
     case ParamKind::Words:
@@ -76,11 +40,11 @@ std::string_view wrong(ParamKind kind, const std::string& value) {
     case ParamKind::Text:
       return value.size() <= 4096 ? "" : "a text of at most 4096 bytes";
     case ParamKind::TimeSpan:
-      return span_from(value) ? "" : "a time such as 30s, 5m or 2h";
+      return units::parse_duration(value) ? "" : "a time such as 30s, 5m or 2h";
     case ParamKind::Bytes:
-      return bytes_from(value) ? "" : "a size such as 64MiB";
+      return units::parse_bytes(value) ? "" : "a size such as 64MiB";
     case ParamKind::Window:
-      return within_window(value, 0) ? "" : "a window such as 02:00-05:00";
+      return units::parse_window(value) ? "" : "a window such as 02:00-05:00 or Mon-Fri 02:00-05:00";
     case ParamKind::Urgency:
       return value == "low" || value == "normal" || value == "critical" ? "" : "low, normal or critical";
   }
@@ -88,32 +52,6 @@ std::string_view wrong(ParamKind kind, const std::string& value) {
 }
 
 }  // namespace
-
-std::optional<std::chrono::milliseconds> span_from(std::string_view text) {
-  static constexpr std::array<Unit, 5> kUnits = {
-      {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
-  const auto value = with_unit(text, kUnits);
-  if (!value) return std::nullopt;
-  return std::chrono::milliseconds(*value);
-}
-
-std::optional<std::uint64_t> bytes_from(std::string_view text) {
-  static constexpr std::array<Unit, 7> kUnits = {
-      {{"", 1}, {"B", 1}, {"KiB", 1LL << 10}, {"MiB", 1LL << 20}, {"GiB", 1LL << 30}, {"kB", 1000}, {"MB", 1'000'000}}};
-  const auto value = with_unit(text, kUnits);
-  if (!value) return std::nullopt;
-  return static_cast<std::uint64_t>(*value);
-}
-
-std::optional<bool> within_window(std::string_view window, int minute_of_day) {
-  const auto dash = window.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto from = minute_from(window.substr(0, dash));
-  const auto to = minute_from(window.substr(dash + 1));
-  if (!from || !to) return std::nullopt;
-  if (*from <= *to) return minute_of_day >= *from && minute_of_day < *to;
-  return minute_of_day >= *from || minute_of_day < *to;
-}
 
 Result<Params> Params::read(const ActionRequest& request) {
   Params out;
@@ -148,20 +86,23 @@ bool Params::flag(std::string_view name) const {
   return text(name) == "true";
 }
 std::optional<double> Params::number(std::string_view name) const {
-  return number_from(text(name));
+  return units::parse_number(text(name));
 }
 std::string Params::text(std::string_view name) const {
   const auto found = values_.find(name);
   return found == values_.end() ? std::string() : found->second;
 }
+std::optional<units::Window> Params::window(std::string_view name) const {
+  return units::parse_window(text(name));
+}
 std::vector<std::string> Params::words(std::string_view name) const {
   return split(text(name));
 }
 std::chrono::milliseconds Params::span(std::string_view name) const {
-  return span_from(text(name)).value_or(std::chrono::milliseconds(0));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(units::parse_duration(text(name)).value_or(Duration(0)));
 }
 std::uint64_t Params::bytes(std::string_view name) const {
-  return bytes_from(text(name)).value_or(0);
+  return static_cast<std::uint64_t>(units::parse_bytes(text(name)).value_or(0));
 }
 
 }  // namespace gpuhealth::actions

@@ -12,6 +12,7 @@
 
 #include "core/action.hpp"
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace gpuhealth::actions {
 
@@ -26,14 +27,10 @@ class Params {
   [[nodiscard]] std::vector<std::string> words(std::string_view name) const;
   [[nodiscard]] std::chrono::milliseconds span(std::string_view name) const;
   [[nodiscard]] std::uint64_t bytes(std::string_view name) const;
+  [[nodiscard]] std::optional<units::Window> window(std::string_view name) const;  // null: any time
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
-
-std::optional<std::chrono::milliseconds> span_from(std::string_view text);  // "500ms", "30s", "5m", "2h", "1d"
-std::optional<std::uint64_t> bytes_from(std::string_view text);             // "65536", "64KiB", "64MiB", "1GiB"
-// "02:00-05:00", over midnight too. Null for what is none.
-std::optional<bool> within_window(std::string_view window, int minute_of_day);
 
 }  // namespace gpuhealth::actions

@@ -9,9 +9,9 @@ namespace {
 
 Result<Report> perform(const Asked& asked) {
   const Machine& machine = *asked.machine;
-  const std::string window = asked.params.text("window");
-  if (!window.empty() && !within_window(window, machine.outside.minute_of_day).value_or(false))
-    return fail(ErrorCode::Unavailable, "it is not the time for a reboot: the window is " + window);
+  const auto window = asked.params.window("window");
+  if (window && !units::within(*window, machine.outside.now, machine.outside.utc_offset_s))
+    return fail(ErrorCode::Unavailable, "it is not the time for a reboot: the window is " + units::text_of(*window));
   const auto inhibitors = machine.outside.inhibitors();
   if (!inhibitors) return tl::unexpected<Error>(inhibitors.error());
   if (!inhibitors->empty())

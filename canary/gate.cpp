@@ -15,6 +15,9 @@
 #include <optional>
 
 #include "core/fd.hpp"
+#include "telemetry/fdinfo.hpp"
+#include "telemetry/parse.hpp"
+#include "telemetry/quirks.hpp"
 
 namespace gpuhealth::canary {
 namespace {
@@ -36,12 +39,6 @@ std::string read_file(const std::string& path, std::size_t most = 65536) {
   }
   text.resize(done);
   return text;
-}
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -68,14 +65,14 @@ std::optional<int> pid_of(const std::string& name) {
   return static_cast<int>(*value);
 }
 
-void look_at_file(const std::string& process, const std::string& fd, const std::string& pci, Process& out) {
+void look_at_file(const std::string& process, const std::string& fd, const std::string& pci, bool sound, Process& out) {
   std::array<char, 256> target{};
   const ssize_t n = readlink((process + "/fd/" + fd).c_str(), target.data(), target.size() - 1);
   if (n <= 0) return;
   const std::string_view path(target.data(), static_cast<std::size_t>(n));
   if (path.starts_with("/dev/nvidia") && path.size() > 11 && path[11] >= '0' && path[11] <= '9') out.nvidia = true;
-  if (!path.starts_with("/dev/dri/")) return;
-  const auto client = parse_fdinfo(read_file(process + "/fdinfo/" + fd));
+  if (!path.starts_with("/dev/dri/") || !sound) return;
+  const auto client = telemetry::parse_drm_fdinfo(read_file(process + "/fdinfo/" + fd));
   if (client.driver.empty() || (!pci.empty() && client.pci != pci)) return;
   // Descriptors that were passed on or duplicated show the same client.
   for (const auto& [engine, ns] : client.engine_ns) out.engine_ns["client " + client.client_id + " " + engine] = ns;
@@ -99,27 +96,6 @@ std::string milliseconds(std::uint64_t ns) {
 }
 
 }  // namespace
-
-DrmClient parse_fdinfo(std::string_view text) {
-  DrmClient out;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) continue;
-    const auto key = line.substr(0, colon);
-    const auto value = trim(line.substr(colon + 1));
-    if (key == "drm-driver") out.driver = value;
-    if (key == "drm-pdev") out.pci = value;
-    if (key == "drm-client-id") out.client_id = value;
-    if (key == "drm-memory-vram" || key == "drm-resident-vram") out.resident_vram_kib = number(value).value_or(0);
-    if (key.starts_with("drm-engine-") && !key.starts_with("drm-engine-capacity-")) {
-      if (const auto ns = number(value)) out.engine_ns[std::string(key.substr(11))] = *ns;
-    }
-  }
-  return out;
-}
 
 GateVerdict compare_looks(const GateLook& before, const GateLook& after, const std::set<int>& own) {
   GateVerdict out;
@@ -174,6 +150,10 @@ GateLook look_for_clients(const std::string& root, const std::string& pci) {
   struct stat ns{};
   look.everybody =
       geteuid() == 0 && (!root.empty() || (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == kHostPidNamespace));
+  // Where the kernel may crash when this is read, who uses the GPU is known in part.
+  const bool sound = !telemetry::quirk_applies(telemetry::QuirkId::FdinfoMayCrash, AsicFamily::Unknown,
+                                               telemetry::trimmed(read_file(root + "/proc/sys/kernel/osrelease", 256)));
+  if (!sound) look.everybody = false;
   std::set<int> kfd;
   for_each_name(root + "/sys/class/kfd/kfd/proc", [&](const std::string& name) {
     if (const auto pid = pid_of(name)) kfd.insert(*pid);
@@ -185,10 +165,11 @@ GateLook look_for_clients(const std::string& root, const std::string& pci) {
     Process p;
     p.pid = *pid;
     p.kfd = kfd.erase(*pid) > 0;
-    const bool read = for_each_name(process + "/fd", [&](const std::string& fd) { look_at_file(process, fd, pci, p); });
+    const bool read =
+        for_each_name(process + "/fd", [&](const std::string& fd) { look_at_file(process, fd, pci, sound, p); });
     if (!read && errno == EACCES) look.everybody = false;
     if (p.kfd || p.nvidia || !p.engine_ns.empty()) {
-      p.name = trim(read_file(process + "/comm", 64));
+      p.name = telemetry::trimmed(read_file(process + "/comm", 64));
       look.processes.push_back(std::move(p));
     }
   });

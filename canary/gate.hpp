@@ -14,15 +14,6 @@
 
 namespace gpuhealth::canary {
 
-// One file of /proc/PID/fdinfo of a DRM node.
-struct DrmClient {
-  std::string driver, pci, client_id;
-  std::map<std::string, std::uint64_t> engine_ns;  // "gfx" -> 1234
-  std::uint64_t resident_vram_kib = 0;
-};
-// Nothing is made of text that is none of a DRM client: `driver` stays empty.
-DrmClient parse_fdinfo(std::string_view text);
-
 struct Process {
   int pid = 0;
   std::string name;                                // comm

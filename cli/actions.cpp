@@ -102,9 +102,11 @@ Page render_action_outcome(const Json& outcome, const Terminal& terminal) {
     page.paragraph({text_in(outcome, "before") + " -> " + text_in(outcome, "wanted") + "; nothing was changed."}, 0,
                    terminal.columns);
   if (const std::string by = text_in(outcome, "confirm_by"); !by.empty() && text_in(outcome, "state") == "applied")
-    page.paragraph({"It is taken back at " + by + " unless it is found good: gpuhealthctl actions confirm " +
-                    text_in(outcome, "ledger")},
-                   0, terminal.columns);
+    page.paragraph(
+        {"After " + by + " the next action takes it back, unless it is found good: gpuhealthctl actions confirm " +
+         text_in(outcome, "ledger") + ". To take it back now: gpuhealthctl actions revert " +
+         text_in(outcome, "ledger")},
+        0, terminal.columns);
   return page;
 }
 

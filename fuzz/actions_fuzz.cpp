@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const PowerProfile& profile : parse_profiles(text)) require(!profile.name.empty(), "a profile has a name");
   if (const auto table = parse_clock_table(text)) require(table->highest_mhz > 0, "a clock ticks");
-  (void)within_window(text, 100);
-  if (const auto span = span_from(text)) require(span->count() >= 0, "time goes on");
+  (void)units::parse_window(text);
+  if (const auto span = units::parse_duration(text)) require(span->count() >= 0, "time goes on");
   if (const auto order = order_from(text)) {
     const auto again = order_from(order_json(*order).dump(-1, ' ', true, Json::error_handler_t::replace));
     require(again.has_value(), "a request that was read can be read again");

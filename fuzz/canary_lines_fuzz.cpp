@@ -26,7 +26,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  canary::parse_fdinfo(text);
   const auto replayed = cli::replay(cli::parse_results(text, canary::Gate::Strong));
   for (const auto& b : replayed.baselines) require(!b.value || std::isfinite(*b.value), "a baseline is a number");
   return 0;

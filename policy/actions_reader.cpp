@@ -34,8 +34,9 @@ constexpr auto kRules = std::to_array<ParamRule>({
 });
 
 constexpr auto kUrgencies = std::to_array<std::string_view>({"low", "normal", "critical"});
-constexpr auto kPlaceholders = std::to_array<std::string_view>(
-    {"device", "rule", "policy", "condition", "detail", "evidence", "advice", "cause", "host", "reason"});
+constexpr auto kPlaceholders =
+    std::to_array<std::string_view>({"device", "pci", "name", "rule", "policy", "condition", "detail", "evidence",
+                                     "advice", "cause", "host", "reason"});
 
 const ParamRule* rule_of(const ActionParam& param) {
   const auto* const at = std::ranges::find_if(
@@ -91,13 +92,15 @@ std::optional<std::string> read_template(const ActionParam& param, const yaml::N
     const std::string name = text->substr(at + 1, end == std::string::npos ? end : end - at - 1);
     if (end != std::string::npos && std::ranges::find(known, name) != known.end()) continue;
     const std::string near = nearest(name, known);
-    mistakes.add(node.at,
-                 std::string(param.name) + ": nothing is known as " +
-                     yaml::shown("{" + name + (end == std::string::npos ? "" : "}")),
-                 name,
-                 near.empty() ? "known are {device}, {rule}, {policy}, {condition}, {detail}, {evidence}, {advice}, "
-                                "{cause}, {host}, {reason}"
-                              : "did you mean {" + near + "}?");
+    mistakes.add(
+        node.at,
+        std::string(param.name) + ": nothing is known as " +
+            yaml::shown("{" + name + (end == std::string::npos ? "" : "}")),
+        name,
+        near.empty()
+            ? "known are {device}, {pci}, {name}, {rule}, {policy}, {condition}, {detail}, {evidence}, {advice}, "
+              "{cause}, {host}, {reason}"
+            : "did you mean {" + near + "}?");
     return std::nullopt;
   }
   return text;
@@ -174,10 +177,6 @@ void check_together(const PlannedAction& action, const yaml::Node& name, const s
 }
 
 }  // namespace
-
-std::span<const std::string_view> placeholders() {
-  return kPlaceholders;
-}
 
 std::optional<std::string> read_param(const ActionParam& param, const yaml::Node& node, Mistakes& mistakes) {
   if (node.kind != yaml::Kind::Scalar && param.kind != ParamKind::Words) {

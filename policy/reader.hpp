@@ -75,9 +75,6 @@ std::optional<std::string> read_param(const ActionParam& param, const yaml::Node
 // The top level's `kind`; empty when there is none.
 std::string kind_of(const std::optional<yaml::Node>& root);
 
-// What may stand in braces in a text: "{device}".
-std::span<const std::string_view> placeholders();
-
 // A rule's `when` and its like.
 class WhenReader {
  public:

@@ -6,7 +6,7 @@
 namespace gpuhealth::policy {
 namespace {
 
-constexpr std::size_t kMostFilled = 400;  // bytes of one placeholder
+constexpr std::size_t kMostFilled = 400;  // bytes of one fact that is filled in
 
 std::string evidence_text(const Condition& condition) {
   std::string out;
@@ -17,6 +17,8 @@ std::string evidence_text(const Condition& condition) {
 std::string filled(std::string_view name, const RequestContext& context) {
   const Condition* c = context.condition;
   if (name == "device") return context.device.label.empty() ? context.device.id : context.device.label;
+  // Known when it is done: the actuator fills them in.
+  if (name == "pci" || name == "name") return "{" + std::string(name) + "}";
   if (name == "rule") return context.rule.name;
   if (name == "policy") return context.policy.name;
   if (name == "host") return context.machine.host;

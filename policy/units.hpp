@@ -1,47 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How times, sizes, quantities, days and windows are written in policies, and back.
+// Policies write times, sizes and windows as the whole house does.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "core/clock.hpp"
-#include "core/error.hpp"
-#include "core/reading.hpp"
+#include "core/units.hpp"
 
 namespace gpuhealth::policy {
-
-// "90s", "5m", "24h", "7d", "500ms", "2w"; at most ten years. The error's text says what is missing.
-Result<Duration> parse_duration(std::string_view text);
-std::string text_of(Duration time);  // "5m", "1h30m"
-
-Result<double> parse_bytes(std::string_view text);  // "64MiB"
-// "95 C", "250W", "16 GT/s", "x8"; counts and lanes may be bare numbers.
-Result<double> parse_quantity(std::string_view text, Unit unit);
-std::string text_of(double value, Unit unit);               // "95 C"
-Result<double> parse_times(std::string_view text);          // "1.5x"
-std::optional<double> parse_number(std::string_view text);  // all of it, finite
-std::optional<std::int64_t> parse_whole(std::string_view text);
-
-// The end of the day, UTC.
-std::optional<WallTime> parse_last_day(std::string_view text);
-std::optional<WallTime> parse_date_time(std::string_view text);  // "2026-11-30 09:00", UTC
-std::string text_of(WallTime time);                              // "2026-11-30T09:00:00Z"
-
-// Local time, of some days of the week. One that ends before it begins goes on into the next day.
-struct Window {
-  std::uint8_t days = 0x7f;  // bit 0: Monday
-  int from_minute = 0;
-  int to_minute = 0;
-  friend bool operator==(const Window&, const Window&) = default;
-};
-std::optional<Window> parse_window(std::string_view text);
-bool within(const Window& window, WallTime now, int utc_offset_s);
-std::string text_of(const Window& window);
-
-// * and ? as in a shell; capitals and small letters are the same.
-bool matches(std::string_view pattern, std::string_view text);
-
+using units::matches;
+using units::parse_bytes;
+using units::parse_date_time;
+using units::parse_duration;
+using units::parse_last_day;
+using units::parse_number;
+using units::parse_quantity;
+using units::parse_times;
+using units::parse_whole;
+using units::parse_window;
+using units::text_of;
+using units::Window;
+using units::within;
 }  // namespace gpuhealth::policy

@@ -36,22 +36,24 @@ TEST(Params, MistakesNameWhatWouldBeRight) {
   EXPECT_THAT(said(read(ActionKind::Notify, {{"urgency", "high"}})), HasSubstr("low, normal or critical"));
 }
 
-TEST(Params, TimesSizesAndWindows) {
+// Each of these passes `policy check`, which uses the same readers.
+TEST(Params, TimesSizesAndWindowsAreReadAsPoliciesWriteThem) {
   using namespace std::chrono_literals;
-  EXPECT_EQ(span_from("30s"), 30s);
-  EXPECT_EQ(span_from("2h"), 2h);
-  EXPECT_EQ(span_from("250ms"), 250ms);
-  for (const char* bad : {"", "s", "30", "-1s", "1.5h", "99999999999999999d"})
-    EXPECT_EQ(span_from(bad), std::nullopt) << bad;
-  EXPECT_EQ(bytes_from("64MiB"), 67'108'864U);
-  EXPECT_EQ(bytes_from("100"), 100U);
-  for (const char* bad : {"", "MiB", "-1", "1TB", "9999999999999GiB"}) EXPECT_EQ(bytes_from(bad), std::nullopt) << bad;
-  EXPECT_EQ(within_window("02:00-05:00", 120), true);
-  EXPECT_EQ(within_window("02:00-05:00", 300), false);
-  EXPECT_EQ(within_window("22:00-04:00", 23 * 60), true);
-  EXPECT_EQ(within_window("22:00-04:00", 12 * 60), false);
-  for (const char* bad : {"", "02:00", "2:00-5:00", "25:00-26:00", "02:60-05:00"})
-    EXPECT_EQ(within_window(bad, 0), std::nullopt) << bad;
+  for (const auto& [text, time] : std::map<std::string, std::chrono::milliseconds>{
+           {"30s", 30s}, {"5min", 5min}, {"1.5m", 90s}, {"2w", 336h}, {"250ms", 250ms}})
+    EXPECT_EQ(read(ActionKind::RunHook, {{"program", "p"}, {"deadline", text}})->span("deadline"), time) << text;
+  for (const auto& [text, bytes] : std::map<std::string, std::uint64_t>{
+           {"64MiB", 67'108'864U}, {"0.5GiB", 536'870'912U}, {"1TiB", 1'099'511'627'776U}})
+    EXPECT_EQ(read(ActionKind::CollectEvidence, {{"limit", text}})->bytes("limit"), bytes) << text;
+  for (const char* text : {"02:00-05:00", "Mon-Fri 22:00-24:00", "Sat,Sun 00:00-06:00"})
+    EXPECT_TRUE(read(ActionKind::Reboot, {{"window", text}})->window("window")) << text;
+  EXPECT_FALSE(read(ActionKind::Reboot, {})->window("window"));
+  for (const char* bad : {"s", "30", "-1s", "99999999999999999d"})
+    EXPECT_FALSE(read(ActionKind::RunHook, {{"program", "p"}, {"deadline", bad}})) << bad;
+  for (const char* bad : {"MiB", "-1", "1TB", "100"})
+    EXPECT_FALSE(read(ActionKind::CollectEvidence, {{"limit", bad}})) << bad;
+  for (const char* bad : {"02:00", "2:00-5:00", "25:00-26:00", "02:60-05:00"})
+    EXPECT_FALSE(read(ActionKind::Reboot, {{"window", bad}})) << bad;
 }
 
 }  // namespace

@@ -254,9 +254,12 @@ TEST(Reboot, NeverAgainstAnInhibitorNorOutsideItsWindow) {
   m.inhibitors = {"apt (pid 7): updates are being installed"};
   EXPECT_THAT(m.run_by_rule(ActionKind::Reboot).error().text, HasSubstr("kept from going down by apt (pid 7)"));
   m.inhibitors.clear();
-  m.machine().outside.minute_of_day = 12 * 60;
+  // A Saturday.
+  m.machine().outside.now = WallTime(std::chrono::sys_days(std::chrono::year(2026) / 12 / 5) + std::chrono::hours(12));
   EXPECT_THAT(m.run_by_rule(ActionKind::Reboot, {{"window", "02:00-05:00"}}).error().text, HasSubstr("not the time"));
-  m.machine().outside.minute_of_day = 3 * 60;
+  m.machine().outside.now += std::chrono::hours(15);
+  EXPECT_THAT(m.run_by_rule(ActionKind::Reboot, {{"window", "Mon-Fri 02:00-05:00"}}).error().text,
+              HasSubstr("not the time"));
   EXPECT_TRUE(m.run_by_rule(ActionKind::Reboot, {{"window", "02:00-05:00"}}));
   EXPECT_EQ(m.reboots.size(), 1U);
 }

@@ -19,18 +19,6 @@ constexpr const char* kFdinfo =
     "drm-memory-vram:\t2048 KiB\ndrm-engine-gfx:\t5000000 ns\ndrm-engine-compute:\t0 "
     "ns\ndrm-engine-capacity-compute:\t4\n";
 
-TEST(Fdinfo, TakesEnginesOfADrmClientAndNothingOfOtherFiles) {
-  const auto client = parse_fdinfo(kFdinfo);
-  EXPECT_EQ(client.driver, "amdgpu");
-  EXPECT_EQ(client.pci, "0000:03:00.0");
-  EXPECT_EQ(client.client_id, "42");
-  EXPECT_EQ(client.resident_vram_kib, 2048U);
-  ASSERT_EQ(client.engine_ns.size(), 2U);
-  EXPECT_EQ(client.engine_ns.at("gfx"), 5000000U);
-  EXPECT_TRUE(parse_fdinfo("pos:\t0\nflags:\t02\n").driver.empty());
-  EXPECT_TRUE(parse_fdinfo("drm-engine-gfx:\tmany ns\n").engine_ns.empty());
-}
-
 GateLook look(std::uint64_t ns, bool everybody = true) {
   GateLook l;
   l.everybody = everybody;
@@ -83,6 +71,11 @@ TEST(Gate, ANeighbourOnTheProcessorsMakesACpuDeviceBusyOnlyWhenItHadToWait) {
 
 class Tree : public testing::Test {
  protected:
+  void SetUp() override { kernel("6.12.94+deb13-amd64"); }
+  void kernel(const std::string& release) {
+    std::filesystem::create_directories(root_.path() / "proc/sys/kernel");
+    std::ofstream(root_.path() / "proc/sys/kernel/osrelease") << release << "\n";
+  }
   void process(int pid, const std::string& name, const std::string& device, const std::string& fdinfo) {
     namespace fs = std::filesystem;
     const auto folder = root_.path() / "proc" / std::to_string(pid);
@@ -117,6 +110,15 @@ TEST_F(Tree, ClientsOfTheDeviceAreFound) {
       EXPECT_TRUE(p.kfd) << "of another process namespace";
     }
   }
+}
+
+// nvtop 168: a reader of fdinfo crashed kernels before 6.1.
+TEST_F(Tree, WhatMayCrashTheKernelIsNotReadAndTheGateIsWeak) {
+  process(100, "Xorg", "/dev/dri/card0", kFdinfo);
+  kernel("5.19.0-50-generic");
+  const auto seen = look_for_clients(root_.string(), "0000:03:00.0");
+  EXPECT_TRUE(seen.processes.empty());
+  EXPECT_FALSE(seen.everybody);
 }
 
 TEST_F(Tree, ClientsOfAnotherCardAreNone) {

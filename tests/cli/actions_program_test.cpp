@@ -2,27 +2,20 @@
 // gpuhealthctl actions on a synthetic machine, with the real gpuhealth-act.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "sim/tree.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace {
 
 using namespace gpuhealth;
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-};
 
 class ActionsProgram : public testing::Test {
  protected:
@@ -32,17 +25,8 @@ class ActionsProgram : public testing::Test {
     for (const char* folder : {"var/lib", "etc/gpuhealthd", "run"})
       std::filesystem::create_directories(dir_.path() / folder);
   }
-  [[nodiscard]] Outcome run(const std::string& words) const {
-    const std::string command = "timeout 60 " GPUHEALTH_BIN_DIR "/gpuhealthctl actions " + words + " --root " +
-                                dir_.string() + " 2>&1 </dev/null";
-    std::FILE* pipe = popen(command.c_str(), "re");  // NOLINT(bugprone-command-processor): our own words
-    Outcome outcome;
-    std::array<char, 4096> buffer{};
-    while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe))
-      outcome.out.append(buffer.data(), n);
-    const int status = pclose(pipe);
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
+  [[nodiscard]] test::Outcome run(const std::string& words) const {
+    return test::run_command(GPUHEALTH_BIN_DIR "/gpuhealthctl actions " + words + " --root " + dir_.string() + " 2>&1");
   }
   test::TempDir dir_;
 };

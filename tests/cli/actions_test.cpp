@@ -83,10 +83,9 @@ TEST(ActionsPage, SaysHowLongAnActionMayStay) {
   outcome.confirm_by = "2026-11-30T14:17:07Z";
   outcome.text = "power-cap: 303 W -> 280 W";
   const Terminal plain;
-  EXPECT_THAT(
-      render(render_action_outcome(actions::outcome_json(outcome), plain), plain),
-      HasSubstr(
-          "taken back at 2026-11-30T14:17:07Z unless it is found good: gpuhealthctl actions confirm 000003-power-cap"));
+  EXPECT_THAT(render(render_action_outcome(actions::outcome_json(outcome), plain), plain),
+              HasSubstr("After 2026-11-30T14:17:07Z the next action takes it back, unless it is found good: "
+                        "gpuhealthctl actions confirm 000003-power-cap"));
 }
 
 }  // namespace

@@ -2,10 +2,7 @@
 // gpuhealthctl policy and replay --policy, as programs use them: exit codes, JSON, files. No daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -14,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/paths.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace {
@@ -22,23 +20,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string out;
+struct Outcome : gpuhealth::test::Outcome {
   [[nodiscard]] Json json() const { return Json::parse(out, nullptr, false); }
 };
 
 Outcome run(const std::string& arguments) {
-  const std::string command = "timeout 60 " GPUHEALTH_BIN_DIR "/gpuhealthctl </dev/null 2>/dev/null " + arguments;
-  std::FILE* pipe = popen(command.c_str(), "re");  // NOLINT(bugprone-command-processor): our own words
-  Outcome outcome;
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.out.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+  return {gpuhealth::test::run_command(GPUHEALTH_BIN_DIR "/gpuhealthctl 2>/dev/null " + arguments)};
 }
 
 constexpr const char* kPolicy =

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself: exit codes, hints, offline commands. No daemon: the bus address given leads nowhere.
+#include "tests/support/program.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -20,22 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string out;  // standard output and error together
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = "timeout 20 " GPUHEALTH_BIN_DIR "/gpuhealthctl 2>&1 </dev/null " + arguments;
-  std::FILE* pipe = popen(command.c_str(), "re");  // NOLINT(bugprone-command-processor): our own words
-  Outcome outcome;
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.out.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+gpuhealth::test::Outcome run(const std::string& arguments) {
+  return gpuhealth::test::run_command(GPUHEALTH_BIN_DIR "/gpuhealthctl 2>&1 " + arguments);
 }
 
 class ProgramTest : public testing::Test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/units.hpp"
+#include "core/units.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-namespace gpuhealth::policy {
+namespace gpuhealth::units {
 namespace {
 
 struct Scale {
@@ -301,4 +301,4 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-}  // namespace gpuhealth::policy
+}  // namespace gpuhealth::units

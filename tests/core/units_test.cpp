@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/units.hpp"
+#include "core/units.hpp"
 
 #include <gtest/gtest.h>
 
-namespace gpuhealth::policy {
+namespace gpuhealth::units {
 namespace {
 
 using namespace std::chrono_literals;
@@ -73,4 +73,4 @@ TEST(Units, PatternsMatchAsInAShell) {
 }
 
 }  // namespace
-}  // namespace gpuhealth::policy
+}  // namespace gpuhealth::units
