@@ -83,10 +83,26 @@ class Evaluator {
       for (auto& f : firings) f.at.this_boot = false;
     for (auto& c : state_.changes) c.at.this_boot = false;
     for (auto& h : state_.holds) h.revert_last = 0;
+    let_go_of_what_ended();
     for (auto& cell : state_.cells) {
       cell.last = 0;
       if (!cell.active) cell.held_us = 0;
     }
+  }
+
+  // A fault that is still there gets what the machine has forgotten once more, within the budgets.
+  void let_go_of_what_ended() {
+    std::erase_if(state_.holds, [&](const State::Hold& hold) {
+      if (!ends_at_reboot(hold.request.kind)) return false;
+      const auto rule = std::ranges::find(state_.rules, hold.rule);
+      const auto device = std::ranges::find(state_.devices, hold.device);
+      if (rule != state_.rules.end() && device != state_.devices.end())
+        state_
+            .cells[static_cast<std::size_t>(rule - state_.rules.begin()) * state_.devices.size() +
+                   static_cast<std::size_t>(device - state_.devices.begin())]
+            .fired = false;
+      return true;
+    });
   }
 
   static bool is_key(std::string_view key, const FlatRule& flat) {

@@ -288,6 +288,20 @@ std::string_view resource_of(ActionKind kind) {
   }
 }
 
+bool ends_at_reboot(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::PowerCap:
+    case ActionKind::PcieSpeed:
+    case ActionKind::PerformanceLevel:
+    case ActionKind::PowerProfile:
+    case ActionKind::ClockCap:
+    case ActionKind::Drain:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool changes_something(ActionKind kind) {
   return info(kind).risk != ActionRisk::None;
 }

@@ -135,5 +135,7 @@ bool concerns_machine(ActionKind kind);
 // What two rules cannot both have on one GPU (or machine); empty: no such thing.
 std::string_view resource_of(ActionKind kind);
 bool changes_something(ActionKind kind);
+// The hardware, or /run, forgets it when the machine starts anew.
+bool ends_at_reboot(ActionKind kind);
 
 }  // namespace gpuhealth::policy

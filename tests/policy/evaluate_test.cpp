@@ -143,6 +143,35 @@ TEST(Evaluate, ABudgetSurvivesARestartAndAReboot) {
   EXPECT_EQ(m.says(), Says{"blocked:budget r gpu0"});
 }
 
+TEST(Evaluate, WhatAMachineForgetsAtARebootIsAskedForAgainWhileTheFaultIsThere) {
+  Machine m(
+      "  - {name: r, when: {condition: overheating}, cooldown: 0s, budget: {count: 2, within: 24h}, do: [{power-cap: "
+      "{percent: 80}}]}\n");
+  m.confirm(Overheating);
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+  m.wait(1h);
+  EXPECT_EQ(m.says(), Says{}) << "it is in place";
+  for (const char* said : {"act r gpu0", "blocked:budget r gpu0"}) {
+    m.snapshot.machine.boot_id += "-again";
+    m.now.steady = {5'000'000};
+    m.now.wall += 1min;
+    EXPECT_EQ(m.says(), Says{said});
+  }
+}
+
+TEST(Evaluate, AFaultThatComesBackAfterARebootGetsItsActionsAgain) {
+  Machine m("  - {name: r, when: {condition: overheating}, cooldown: 0s, do: [{power-cap: {percent: 80}}]}\n");
+  m.confirm(Overheating);
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+  m.clear();
+  (void)m.look();
+  m.snapshot.machine.boot_id = "boot-2";
+  m.now.steady = {5'000'000};
+  m.now.wall += 1min;
+  m.confirm(Overheating);
+  EXPECT_EQ(m.says(), Says{"act r gpu0"}) << "the cap went with the first boot";
+}
+
 TEST(Evaluate, AClockThatIsSetForwardGivesNoBudgetBack) {
   Machine m(
       "  - {name: r, when: {condition: overheating}, cooldown: 0s, budget: {count: 1, within: 24h}, do: [notify]}\n");
