@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/tree.hpp"
 #include "grub/grubenv.hpp"
 #include "grub/interpreter.hpp"
 #include "grub/menu.hpp"
 #include "grub/settings.hpp"
-#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

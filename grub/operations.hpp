@@ -12,10 +12,10 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
-#include "grub/kernels.hpp"
-#include "store/ledger.hpp"
-#include "grub/selector.hpp"
 #include "core/system.hpp"
+#include "grub/kernels.hpp"
+#include "grub/selector.hpp"
+#include "store/ledger.hpp"
 
 namespace gpuhealth::grub {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tree.hpp"
 #include "grub/bls.hpp"
 #include "grub/interpreter.hpp"
 #include "grub/menu.hpp"
-#include "core/tree.hpp"
 
 namespace gpuhealth::grub {
 

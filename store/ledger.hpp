@@ -63,8 +63,8 @@ struct LedgerEntry {
   std::string device;                         // DeviceInfo::id(); empty: the machine
   std::map<std::string, std::string> params;  // as they were asked for
   std::string policy, rule, condition, reason;
-  std::vector<LedgerStep> steps;  // in the order in which they are done
-  std::vector<LedgerStep> back;   // these bring back what was there
+  std::vector<LedgerStep> steps;             // in the order in which they are done
+  std::vector<LedgerStep> back;              // these bring back what was there
   std::map<std::string, std::string> facts;  // what the actuator has to know later
   std::string before, wanted, after;         // what is changed, in one word each: "303 W", "250 W", "250 W"
   bool lasting = false;                      // outlives a reboot
