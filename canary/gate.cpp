@@ -23,6 +23,8 @@ namespace gpuhealth::canary {
 namespace {
 
 constexpr std::uint64_t kLeastUseNs = 100'000;
+constexpr int kMostToManage = 8;
+constexpr std::size_t kMostMaps = std::size_t{4} << 20U;
 constexpr double kForeignShare = 0.3;
 constexpr double kWaited = 0.1;
 constexpr ino_t kHostPidNamespace = 4026531836;  // PROC_PID_INIT_INO
@@ -65,12 +67,13 @@ std::optional<int> pid_of(const std::string& name) {
   return static_cast<int>(*value);
 }
 
-void look_at_file(const std::string& process, const std::string& fd, const std::string& pci, bool sound, Process& out) {
+void look_at_file(const std::string& process, const std::string& fd, const std::string& pci, bool sound, Process& out,
+                  std::map<std::string, int>& nvidia) {
   std::array<char, 256> target{};
   const ssize_t n = readlink((process + "/fd/" + fd).c_str(), target.data(), target.size() - 1);
   if (n <= 0) return;
   const std::string_view path(target.data(), static_cast<std::size_t>(n));
-  if (path.starts_with("/dev/nvidia") && path.size() > 11 && path[11] >= '0' && path[11] <= '9') out.nvidia = true;
+  if (is_nvidia_node(path)) ++nvidia[std::string(path)];
   if (!path.starts_with("/dev/dri/") || !sound) return;
   const auto client = telemetry::parse_drm_fdinfo(read_file(process + "/fdinfo/" + fd));
   if (client.driver.empty() || (!pci.empty() && client.pci != pci)) return;
@@ -96,6 +99,15 @@ std::string milliseconds(std::uint64_t ns) {
 }
 
 }  // namespace
+
+bool is_nvidia_node(std::string_view path) {
+  return path.starts_with("/dev/nvidia") && path.size() > 11 && path[11] >= '0' && path[11] <= '9';
+}
+
+bool only_manages(const std::string& process, int opened) {
+  return opened <= kMostToManage &&
+         read_file(process + "/maps", kMostMaps).find("libnvidia-ml.so") != std::string::npos;
+}
 
 GateVerdict compare_looks(const GateLook& before, const GateLook& after, const std::set<int>& own) {
   GateVerdict out;
@@ -165,9 +177,11 @@ GateLook look_for_clients(const std::string& root, const std::string& pci) {
     Process p;
     p.pid = *pid;
     p.kfd = kfd.erase(*pid) > 0;
-    const bool read =
-        for_each_name(process + "/fd", [&](const std::string& fd) { look_at_file(process, fd, pci, sound, p); });
+    std::map<std::string, int> nvidia;
+    const bool read = for_each_name(process + "/fd",
+                                    [&](const std::string& fd) { look_at_file(process, fd, pci, sound, p, nvidia); });
     if (!read && errno == EACCES) look.everybody = false;
+    p.nvidia = std::ranges::any_of(nvidia, [&](const auto& node) { return !only_manages(process, node.second); });
     if (p.kfd || p.nvidia || !p.engine_ns.empty()) {
       p.name = telemetry::trimmed(read_file(process + "/comm", 64));
       look.processes.push_back(std::move(p));

@@ -19,7 +19,7 @@ struct Process {
   std::string name;                                // comm
   std::map<std::string, std::uint64_t> engine_ns;  // "client 7 gfx" -> ns, on the device that is looked at
   bool kfd = false;                                // has compute queues
-  bool nvidia = false;                             // has the device open
+  bool nvidia = false;                             // has a device open
 };
 
 struct GateLook {
@@ -41,6 +41,13 @@ GateVerdict compare_looks(const GateLook& before, const GateLook& after, const s
 // The share of the machine's processors that others used between two looks, and whether a CPU device was held up by it.
 // `own_ticks`: used by the worker; `waited`: its share of time spent runnable and not running.
 GateVerdict compare_cpu(const GateLook& before, const GateLook& after, std::uint64_t own_ticks, double waited);
+
+// Holds NVIDIA's nodes, and computes nothing: NVML's library is mapped, and the GPU's node is open a few times only.
+// NVML opens it up to 4 times and maps libcuda as well; a context of CUDA or OpenCL opens it 20 times and more (driver
+// 580). nvidia-smi, DCGM and our own reader are such. False when the maps cannot be read. `process`: "/proc/4242".
+bool only_manages(const std::string& process, int opened);
+// "/dev/nvidia0" and the like, not nvidiactl.
+bool is_nvidia_node(std::string_view path);
 
 // `root`: "" for this machine. `pci`: the device; empty for all.
 GateLook look_for_clients(const std::string& root, const std::string& pci);

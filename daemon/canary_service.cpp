@@ -107,13 +107,14 @@ void CanaryService::Impl::start_run(const canary::Start& start, bool amdgpu) {
   const auto wants = [&](const char* name) { return std::ranges::find(start.only, name) != start.only.end(); };
   // The probe first: it needs no runtime.
   if (amdgpu && (start.only.empty() || wants("userptr_cow"))) add({"--backend", "ioctl", "--tier", "0"});
-  std::vector<std::string> rest = {"--backend", "auto", "--tier", std::to_string(start.tier)};
+  std::vector<std::string> rest = {"--backend", "auto", "--tier", std::to_string(start.tier), "--idle-only"};
+  const auto own = rest.size();
   for (const auto& name : start.only) {
     if (name == "userptr_cow") continue;
     rest.emplace_back("--only");
     rest.push_back(name);
   }
-  if (start.tier > 0 && (start.only.empty() || rest.size() > 4)) add(std::move(rest));
+  if (start.tier > 0 && (start.only.empty() || rest.size() > own)) add(std::move(rest));
   scheduler.started(start.device, 0);
   next_worker(start.device, deep ? kDeepLimitSeconds : kFastLimitSeconds);
 }

@@ -265,6 +265,17 @@ void GpuRun::run() {
                   software_of("", ""));
     return;
   }
+  if (options_.idle_only && options_.device && options_.backend != "ioctl") {
+    // Other users' processes may be hidden in /proc; NVIDIA's library knows them, and makes no context.
+    if (const auto pids = Nvml(to_string(*options_.device)).compute_pids(); !pids.empty()) {
+      for (const auto& canary : options_.canaries)
+        unsupported(out_, options_, canary, Status::Busy,
+                    "pid " + std::to_string(pids.front()) + " computes on the GPU (NVML); not measured",
+                    software_of("", to_string(*options_.device)));
+      out_.word("end runtime");
+      return;
+    }
+  }
   auto opened = open_gpu(options_);
   if (!opened) {
     const auto software = software_of("", options_.device ? to_string(*options_.device) : "");

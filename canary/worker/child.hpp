@@ -19,6 +19,7 @@ struct RunOptions {
   bool allow_cpu = false;
   std::vector<std::string> canaries;  // names, in the suite's order
   double deadline_s = 30;             // of one canary
+  bool idle_only = false;             // a GPU that somebody uses already is left alone, but for tier 0
 };
 
 double now_s();  // wall time, as measurements have it

@@ -31,6 +31,7 @@ constexpr const char* kUsage =
     "  --only NAME        one canary, whatever its tier; may be repeated; --list names them\n"
     "  --device PCI       a GPU by its address, 0000:03:00.0 or 03:00.0; default: the first\n"
     "  --allow-cpu        take an OpenCL device that is a CPU, when there is no other\n"
+    "  --idle-only        measure nothing but tier 0 on a GPU that somebody uses already\n"
     "  --deadline SECONDS of one canary, 1 to 3600; default 30, in tier 3 600\n"
     "  --progress         name each canary on standard error when it begins\n"
     "  --json             one JSON object a line (the default, and the only form)\n"
@@ -62,13 +63,27 @@ void list() {
                 row.unit.data(), static_cast<int>(row.text.size()), row.text.data());
 }
 
-enum Option : int { Backend = 256, Tier, Only, Device, AllowCpu, Deadline, Progress, JsonLines, List, Version, Help };
+enum Option : int {
+  Backend = 256,
+  Tier,
+  Only,
+  Device,
+  AllowCpu,
+  IdleOnly,
+  Deadline,
+  Progress,
+  JsonLines,
+  List,
+  Version,
+  Help
+};
 
-constexpr std::array<option, 12> kOptions = {{{"backend", required_argument, nullptr, Backend},
+constexpr std::array<option, 13> kOptions = {{{"backend", required_argument, nullptr, Backend},
                                               {"tier", required_argument, nullptr, Tier},
                                               {"only", required_argument, nullptr, Only},
                                               {"device", required_argument, nullptr, Device},
                                               {"allow-cpu", no_argument, nullptr, AllowCpu},
+                                              {"idle-only", no_argument, nullptr, IdleOnly},
                                               {"deadline", required_argument, nullptr, Deadline},
                                               {"progress", no_argument, nullptr, Progress},
                                               {"json", no_argument, nullptr, JsonLines},
@@ -106,6 +121,9 @@ std::string take(Line& line, int option, const std::string& value) {
     }
     case AllowCpu:
       line.options.allow_cpu = true;
+      return "";
+    case IdleOnly:
+      line.options.idle_only = true;
       return "";
     case Progress:
       line.progress = true;

@@ -21,8 +21,10 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "canary/gate.hpp"
 #include "canary/worker/environment.hpp"
@@ -77,16 +79,19 @@ bool Watch::uses_gpu(int pid) {
   const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
   DIR* fds = opendir(folder.c_str());
   if (fds == nullptr) return false;
-  bool uses = false;
+  bool compute = false;
+  std::map<std::string, int> nvidia;
   while (const dirent* entry = readdir(fds)) {
     std::array<char, 64> target{};
     if (readlink((folder + "/" + entry->d_name).c_str(), target.data(), target.size() - 1) <= 0) continue;
     const std::string_view path = target.data();
-    uses = uses || path == "/dev/kfd" ||
-           (path.starts_with("/dev/nvidia") && path.size() > 11 && path[11] >= '0' && path[11] <= '9');
+    compute = compute || path == "/dev/kfd";
+    if (is_nvidia_node(path)) ++nvidia[std::string(path)];
   }
   closedir(fds);
-  return uses;
+  return compute || std::ranges::any_of(nvidia, [&](const auto& node) {
+           return !only_manages("/proc/" + std::to_string(pid), node.second);
+         });
 }
 
 std::optional<std::string> Watch::stranger(pid_t own_group) {
@@ -352,6 +357,22 @@ void judge_gate(RunReport& report, const GateVerdict& verdict, const std::map<st
   }
 }
 
+// Two looks, because engine time is known from its growth.
+GateVerdict in_use(const GateLook& before, const std::string& pci) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(2 * kTickMs));
+  return compare_looks(before, look_for_clients("", pci), {static_cast<int>(getpid())});
+}
+
+// A context beside somebody else's costs them time: only what needs none is left.
+void leave_out(RunOptions& options, RunReport& report, const std::string& reason) {
+  std::erase_if(options.canaries, [&](const std::string& canary) {
+    const auto rows = metrics_of(canary);
+    if (!rows.empty() && rows.front().tier == 0) return false;
+    fill_in(report.lines, options, canary, Status::Busy, reason + "; not measured", "");
+    return true;
+  });
+}
+
 }  // namespace
 
 ChildLine parse_child_line(std::string_view line) {
@@ -391,6 +412,10 @@ RunReport supervise(const RunOptions& options, const std::function<void(const st
   RunOptions rest = options;
   GateVerdict early;  // what is known before the second look
   std::string device;
+  if (options.idle_only) {
+    early = in_use(before, pci);
+    if (early.busy) leave_out(rest, report, early.reason);
+  }
   double waited = 0;
   bool cpu = false;
   std::set<int> own = {static_cast<int>(getpid())};

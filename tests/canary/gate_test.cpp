@@ -112,6 +112,27 @@ TEST_F(Tree, ClientsOfTheDeviceAreFound) {
   }
 }
 
+// Driver 580: NVML opens /dev/nvidia0 three or four times and maps libcuda; a CUDA context opens it 20 times. Our own
+// reader, nvidia-smi and DCGM would make every run busy.
+TEST_F(Tree, WhoOnlyManagesAnNvidiaGpuDoesNotUseIt) {
+  const auto opened = [&](int pid, int times, const std::string& libraries) {
+    process(pid, "p", "/dev/nvidia0", "");
+    const auto folder = root_.path() / "proc" / std::to_string(pid);
+    for (int i = 1; i < times; ++i)
+      std::filesystem::create_symlink("/dev/nvidia0", folder / "fd" / std::to_string(100 + i));
+    if (!libraries.empty()) std::ofstream(folder / "maps") << libraries;
+  };
+  const std::string nvml = "7f00-7f01 r-xp 00000000 fe:01 9 /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04\n";
+  const std::string cuda = "7f02-7f03 r-xp 00000000 fe:01 9 /usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04\n";
+  opened(200, 4, nvml + cuda);
+  opened(201, 20, nvml + cuda);
+  opened(202, 4, cuda);
+  opened(203, 4, "");
+  std::set<int> users;
+  for (const auto& p : look_for_clients(root_.string(), "0000:01:00.0").processes) users.insert(p.pid);
+  EXPECT_EQ(users, (std::set<int>{201, 202, 203}));
+}
+
 // nvtop 168: a reader of fdinfo crashed kernels before 6.1.
 TEST_F(Tree, WhatMayCrashTheKernelIsNotReadAndTheGateIsWeak) {
   process(100, "Xorg", "/dev/dri/card0", kFdinfo);
