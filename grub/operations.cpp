@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "grub/known_faults.hpp"
+#include "grub/last_good.hpp"
 #include "grub/menu_script.hpp"
 #include "grub/preflight.hpp"
 #include "grub/qualification.hpp"
@@ -19,8 +21,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 7> kOperations = {"pin",     "unpin",    "trial",  "bless",
-                                                         "hold-on", "hold-off", "protect"};
+constexpr std::array<std::string_view, 9> kOperations = {"pin",      "unpin",   "trial",  "bless",     "hold-on",
+                                                         "hold-off", "protect", "reject", "trial-over"};
 
 constexpr std::string_view kLedgerOwner = "kernel";
 
@@ -28,19 +30,19 @@ std::string text_in(const Json& json, const char* key) {
   return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
 }
 
-std::string release_at(const Inventory& inventory, const Tree& tree, const Choice& choice) {
-  if (!choice.known) return {};
-  for (const FlatEntry& entry : flatten(inventory.boot, tree))
-    if (entry.path == choice.path) return entry.release;
-  return {};
-}
-
-// The kernel to fall back to: the pinned one, else what boots without us, else what runs.
+// The kernel to fall back to: the pinned one, else what boots without us, else one that was found good, else what runs.
 std::string good_kernel(const Inventory& inventory, const Tree& tree, const Choices& choices,
                         const std::string& not_this) {
-  if (!choices.pinned.empty()) return choices.pinned;
-  std::string lasting = release_at(inventory, tree, inventory.boot.lasting);
-  if (!lasting.empty() && lasting != not_this) return lasting;
+  if (!choices.pinned.empty() && choices.pinned != not_this) return choices.pinned;
+  const Qualifications all = read_qualifications(tree);
+  const auto bad = [&](const std::string& release) {
+    const auto known = all.kernels.find(release);
+    return known != all.kernels.end() && (known->second.state == QualificationState::Rejected ||
+                                          known->second.state == QualificationState::NeverCameBack);
+  };
+  std::string lasting = release_of_choice(inventory, tree, inventory.boot.lasting);
+  if (!lasting.empty() && lasting != not_this && !bad(lasting)) return lasting;
+  if (std::string good = last_known_good(inventory, all, {}, not_this); !good.empty()) return good;
   return inventory.running != not_this ? inventory.running : std::string();
 }
 
@@ -90,6 +92,50 @@ std::optional<bool> day_ended(const std::string& day, WallTime now) {
 
 namespace {
 
+// The kernel is not to start by itself any more. What started before the trial does, if it is another one.
+Result<void> keep_away(const Tree& tree, const Inventory& inventory, const Request& request, Plan& plan) {
+  Choices& choices = plan.choices;
+  const std::string& bad = request.release;
+  const std::string lasting = release_of_choice(inventory, tree, inventory.boot.lasting);
+  const bool pinned = !choices.pinned.empty() && choices.pinned != bad;
+  if (pinned) {
+    // A pin that was for the trial alone stays where the distribution would start the bad one.
+    if (choices.temporary && !choices.own_choice.empty() && choices.own_choice != bad) choices.pinned.clear();
+    choices.temporary = false;
+    choices.own_choice.clear();
+    return {};
+  }
+  if (choices.pinned.empty() && !lasting.empty() && lasting != bad) return {};  // it does not start by itself
+  std::string good = last_known_good(inventory, read_qualifications(tree), request.gpus, bad);
+  if (good.empty() && inventory.running != bad) good = inventory.running;
+  if (good.empty()) {
+    plan.warnings.push_back("no other kernel was found good on this machine yet: " + bad +
+                            " goes on being what boots; pin another one with gpuhealthctl kernel pin RELEASE");
+    return {};
+  }
+  if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
+  choices.pinned = good;
+  choices.temporary = false;
+  return {};
+}
+
+Result<void> check_known(const Inventory& inventory, const Qualifications& all, const std::string& release) {
+  if (release == inventory.running || find_kernel(inventory, release) != nullptr || all.kernels.contains(release))
+    return {};
+  return fail(ErrorCode::NotFound, "there is no kernel " + release + " here, and none is known by that name");
+}
+
+// A verdict of the canaries is one only while they were asked.
+Result<void> check_event(const Tree& tree, const Request& request) {
+  if (!request.event) return {};
+  const Qualifications all = read_qualifications(tree);
+  const auto known = all.kernels.find(request.release);
+  const auto state = known == all.kernels.end() ? QualificationState::Installed : known->second.state;
+  if (next_state(state, *request.event)) return {};
+  return fail(ErrorCode::InvalidInput, request.release + " is " + std::string(to_string(state)) + ": " +
+                                           std::string(to_string(*request.event)) + " means nothing there");
+}
+
 Result<void> decide(const Tree& tree, const Inventory& inventory, const Request& request,
                     const Surroundings& surroundings, Plan& plan) {
   Choices& choices = plan.choices;
@@ -101,6 +147,7 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
         return fail(ErrorCode::InvalidInput, "\"" + request.expires + "\" is not a day: give it as 2026-12-31 (UTC)");
       choices.pinned = request.release;
       choices.temporary = false;
+      choices.own_choice.clear();
       choices.expires = request.expires;
       break;
     case Operation::Unpin:
@@ -108,8 +155,14 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
       break;
     case Operation::Trial: {
       if (auto fine = need_kernel(); !fine) return fine;
+      if (const auto all = read_qualifications(tree); request.by_itself && all.kernels.contains(request.release) &&
+                                                      !may_try_by_itself(all.kernels.at(request.release)))
+        return fail(ErrorCode::InvalidInput, request.release + " is not tried again by itself, it is " +
+                                                 std::string(to_string(all.kernels.at(request.release).state)) +
+                                                 "; a person may: gpuhealthctl kernel trial " + request.release);
       const std::string good = good_kernel(inventory, tree, choices, request.release);
       if (auto fine = check_trial(tree, inventory, good, request.release, surroundings); !fine) return fine;
+      if (choices.pinned.empty()) choices.own_choice = release_of_choice(inventory, tree, inventory.boot.lasting);
       choices.temporary = choices.pinned.empty() || choices.temporary;
       choices.pinned = good;
       if (choices.trial.empty() && inventory.boot.grubenv && inventory.boot.grubenv->values.contains("next_entry"))
@@ -118,14 +171,35 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
       break;
     }
     case Operation::Bless: {
-      if (auto fine = need_kernel(); !fine) return fine;
+      if (auto fine = check_event(tree, request); !fine) return fine;
+      const Choices before = choices;
       choices.trial.clear();
       const bool keep = !choices.temporary && !choices.pinned.empty();
       choices.pinned = keep ? request.release : std::string();
       choices.temporary = false;
+      choices.own_choice.clear();
+      if (auto fine =
+              choices == before ? check_known(inventory, read_qualifications(tree), request.release) : need_kernel();
+          !fine)
+        return fine;
       break;
     }
+    case Operation::Reject: {
+      if (auto fine = check_event(tree, request); !fine) return fine;
+      if (auto fine = check_known(inventory, read_qualifications(tree), request.release); !fine) return fine;
+      if (choices.trial == request.release) choices.trial.clear();
+      if (auto fine = keep_away(tree, inventory, request, plan); !fine) return fine;
+      break;
+    }
+    case Operation::TrialOver:
+      choices.trial.clear();
+      // One that did not take place leaves its pin: what boots meanwhile is what is known to be good.
+      if (request.event == QualificationEvent::SeenOther) {
+        if (auto fine = keep_away(tree, inventory, request, plan); !fine) return fine;
+      }
+      break;
     case Operation::HoldOn: {
+      choices.own_choice.clear();
       const std::string good = good_kernel(inventory, tree, choices, "");
       if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
       choices.temporary = false;
@@ -179,10 +253,17 @@ void note_qualification(const Tree& tree, const Inventory& inventory, const Requ
     Qualification& one = all.kernels[release];
     const Kernel* kernel = find_kernel(inventory, release);
     (void)advance(one, event,
-                  {surroundings.boot_id, surroundings.now, kernel != nullptr ? kernel->build : std::string()});
+                  {surroundings.boot_id, surroundings.now, kernel != nullptr ? kernel->build : std::string()},
+                  request.reason);
   };
   if (request.operation == Operation::Trial) tell(request.release, QualificationEvent::Armed);
-  if (request.operation == Operation::Bless) tell(request.release, QualificationEvent::BlessedByPerson);
+  if (request.operation == Operation::Bless) {
+    tell(request.release, request.event.value_or(QualificationEvent::BlessedByPerson));
+    all.kernels[request.release].gpus = request.gpus;
+  }
+  if (request.operation == Operation::Reject)
+    tell(request.release, request.event.value_or(QualificationEvent::RejectedByPerson));
+  if (request.operation == Operation::TrialOver && request.event) tell(request.release, *request.event);
   if (request.operation == Operation::HoldOn) {
     for (const Kernel& kernel : inventory.kernels)
       if (kernel.release != choices.pinned && !kernel.running) tell(kernel.release, QualificationEvent::Held);
@@ -194,16 +275,26 @@ void note_qualification(const Tree& tree, const Inventory& inventory, const Requ
 Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request& request,
                      const Surroundings& surroundings) {
   const Selector* selector = selector_for(inventory.boot.loader);
-  if (selector == nullptr || !inventory.boot.refusal.empty())
-    return fail(ErrorCode::Unavailable, "nothing is changed: " + inventory.boot.refusal);
+  const bool verdict = request.operation == Operation::Bless || request.operation == Operation::Reject;
+  const bool steered = selector != nullptr && inventory.boot.refusal.empty();
+  const auto refused = [&] { return fail(ErrorCode::Unavailable, "nothing is changed: " + inventory.boot.refusal); };
+  if (!steered && !verdict) return refused();
   if (!request.release.empty() && !is_plain_release(request.release))
     return fail(ErrorCode::InvalidInput, "not a kernel release: " + request.release);
-  if (auto fine = check_place(tree, inventory); !fine) return tl::unexpected<Error>(fine.error());
   Work work;
-  work.plan.choices = read_choices(tree);
+  const Choices before = read_choices(tree);
+  work.plan.choices = before;
   if (auto fine = decide(tree, inventory, request, surroundings, work.plan); !fine)
     return tl::unexpected<Error>(fine.error());
   const Choices& choices = work.plan.choices;
+  if (verdict && choices == before) {  // it changes nothing of what boots, and nothing is touched there
+    note_qualification(tree, inventory, request, surroundings, choices, work.change);
+    work.plan.steps.push_back("note the verdict on " + request.release + ": " + std::string(kQualificationFile));
+    for (const auto& [path, state] : work.change.files) work.plan.files.push_back(path);
+    return work;
+  }
+  if (!steered) return refused();
+  if (auto fine = check_place(tree, inventory); !fine) return tl::unexpected<Error>(fine.error());
   const bool loader_untouched = request.operation == Operation::Protect;
   if (!loader_untouched) {
     auto change = selector->plan(inventory, tree, work.plan.wish);
@@ -218,11 +309,14 @@ Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request
   if (loader_untouched) work.change.steps.push_back("keep " + request.release + " from apt's automatic removal");
   // Our one-shot is over: its key gets back what it held before, which may be nothing. After it fired GRUB leaves it
   // there, empty.
-  const Choices before = read_choices(tree);
   const std::string pending = env_value(inventory, "next_entry");
-  if (!before.trial.empty() && choices.trial.empty() && inventory.boot.grubenv &&
-      inventory.boot.grubenv->damage.empty() && (pending == kTrialId || pending.empty()))
-    work.change.environment.emplace_back("next_entry", before.next_entry_before);
+  const bool over = (!before.trial.empty() && choices.trial.empty()) || request.operation == Operation::TrialOver;
+  if (over && inventory.boot.grubenv && inventory.boot.grubenv->damage.empty()) {
+    if (pending == kTrialId || pending.empty())
+      work.change.environment.emplace_back("next_entry", before.next_entry_before);
+    if (inventory.boot.grubenv->values.contains(kTrialMark))
+      work.change.environment.emplace_back(kTrialMark, std::nullopt);
+  }
   note_qualification(tree, inventory, request, surroundings, choices, work.change);
   work.change.files[std::string(kChoicesFile)] =
       choices_text(choices).empty() ? FileState{} : FileState{true, choices_text(choices), 0640};
@@ -379,6 +473,7 @@ Choices read_choices(const Tree& tree) {
   if (!json.is_object()) return out;
   out.pinned = text_in(json, "pinned");
   out.trial = text_in(json, "trial");
+  out.own_choice = text_in(json, "own_choice");
   out.expires = text_in(json, "expires");
   out.temporary = json.value("temporary", Json()) == Json(true);
   out.hold = json.value("hold", Json()) == Json(true);
@@ -394,6 +489,7 @@ std::string choices_text(const Choices& choices) {
   if (choices.pinned.empty() && choices.trial.empty() && !choices.hold && choices.protect.empty()) return {};
   Json json = {{"pinned", choices.pinned}, {"temporary", choices.temporary}, {"hold", choices.hold},
                {"trial", choices.trial},   {"expires", choices.expires},     {"protect", choices.protect}};
+  if (!choices.own_choice.empty()) json["own_choice"] = choices.own_choice;
   if (choices.next_entry_before) json["next_entry_before"] = *choices.next_entry_before;
   return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
@@ -447,6 +543,24 @@ Result<std::string> note_installed(const Tree& tree, const std::string& release,
   return state;
 }
 
+Result<std::string> note_event(const Tree& tree, const std::string& release, QualificationEvent event,
+                               const std::string& reason, const Surroundings& surroundings) {
+  if (!is_plain_release(release)) return fail(ErrorCode::InvalidInput, "not a kernel release: " + release);
+  const auto ledger = Ledger::open(tree, *surroundings.system);  // for its lock
+  if (!ledger) return tl::unexpected<Error>(ledger.error());
+  Qualifications all = read_qualifications(tree);
+  Qualification& one = all.kernels[release];
+  if (!advance(one, event, {surroundings.boot_id, surroundings.now, {}}, reason))
+    return fail(ErrorCode::InvalidInput, release + " is " + std::string(to_string(one.state)) + ": " +
+                                             std::string(to_string(event)) + " means nothing there");
+  std::string state(to_string(one.state));
+  if (auto put =
+          put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
+      !put)
+    return tl::unexpected<Error>(put.error());
+  return state;
+}
+
 Result<Outcome> perform(const Tree& tree, const Request& request, const Surroundings& surroundings) {
   Outcome out;
   out.operation = request.operation;
@@ -486,8 +600,8 @@ Result<Outcome> perform(const Tree& tree, const Request& request, const Surround
     if (now && !(*now == state)) out.changed.push_back(path);
   }
   if (const auto after = take_inventory(tree)) {
-    out.next = release_at(*after, tree, after->boot.next);
-    out.lasting = release_at(*after, tree, after->boot.lasting);
+    out.next = release_of_choice(*after, tree, after->boot.next);
+    out.lasting = release_of_choice(*after, tree, after->boot.lasting);
   }
   return out;
 }

@@ -317,7 +317,7 @@ TEST(Grubenv, KeepsItsInodeWhenItIsWritten) {
   ASSERT_TRUE(machine.perform(Operation::Trial, kOld));
   EXPECT_EQ(inode(), before);
   EXPECT_EQ(machine.made.read("/boot/grub/grubenv"),
-            test::grubenv("saved_entry=users-own\nnext_entry=gpuhealth-trial\n"));
+            test::grubenv("saved_entry=users-own\ngpuhealth_trial=armed\nnext_entry=gpuhealth-trial\n"));
 }
 
 TEST(Grubenv, IsWrittenThroughItsLink) {
@@ -327,7 +327,8 @@ TEST(Grubenv, IsWrittenThroughItsLink) {
   machine.made.link("/boot/grub/grubenv", "../efi/EFI/debian/grubenv");
   ASSERT_TRUE(machine.perform(Operation::Trial, kOld));
   EXPECT_TRUE(std::filesystem::is_symlink(machine.made.root() + "/boot/grub/grubenv"));
-  EXPECT_EQ(machine.made.read("/boot/efi/EFI/debian/grubenv"), test::grubenv("next_entry=gpuhealth-trial\n"));
+  EXPECT_EQ(machine.made.read("/boot/efi/EFI/debian/grubenv"),
+            test::grubenv("gpuhealth_trial=armed\nnext_entry=gpuhealth-trial\n"));
 }
 
 }  // namespace
