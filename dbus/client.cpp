@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDialogueTime{120};
+constexpr std::chrono::seconds kMenuTime{1200};  // of grub-mkconfig on a slow machine, and a password before it
 
 std::uint64_t microseconds(milliseconds d) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::microseconds(d).count(), 1));
@@ -88,7 +89,7 @@ struct Client::Impl {
   Result<MessagePtr> call(sd_bus_message* message, milliseconds limit);
   template <class Write>
   Result<MessagePtr> call_manager(const char* method, const Write& write_to);
-  Result<MessagePtr> ask(const char* interface, const char* method, const char* argument);
+  Result<MessagePtr> ask(const char* interface, const char* method, const char* argument, const char* path = kRootPath);
   Result<MessagePtr> managed_objects();
   Result<void> change(const char* method, const std::string* argument);
   Result<void> subscribe();
@@ -116,9 +117,10 @@ Result<MessagePtr> Client::Impl::call_manager(const char* method, const Write& w
   return call(raw, deadline);
 }
 
-Result<MessagePtr> Client::Impl::ask(const char* interface, const char* method, const char* argument) {
+Result<MessagePtr> Client::Impl::ask(const char* interface, const char* method, const char* argument,
+                                     const char* path) {
   sd_bus_message* raw = nullptr;
-  int r = sd_bus_message_new_method_call(bus.get(), &raw, kBusName, kRootPath, interface, method);
+  int r = sd_bus_message_new_method_call(bus.get(), &raw, kBusName, path, interface, method);
   const MessagePtr message(raw);
   if (r >= 0 && argument != nullptr) r = Writer(raw).text(argument).error();
   if (r < 0) return fail(ErrorCode::Unavailable, "the bus is gone", -r);
@@ -200,6 +202,32 @@ Result<Rows> decoded(Result<MessagePtr> reply, const Read& read) {
 
 Result<ManagerView> Client::manager() {
   return decoded<ManagerView>(impl_->ask("org.freedesktop.DBus.Properties", "GetAll", kManagerInterface), read_manager);
+}
+
+Result<KernelState> Client::kernel() {
+  return decoded<KernelState>(impl_->ask("org.freedesktop.DBus.Properties", "GetAll", kKernelInterface, kKernelPath),
+                              read_kernel);
+}
+
+Result<void> Client::kernel(const KernelRequest& request) {
+  using V = KernelRequest::Verb;
+  constexpr const char* kMethods[] = {"Pin", "Unpin", "Trial", "Hold", "Bless", "Reject", "Qualify"};
+  const char* method = kMethods[static_cast<std::size_t>(request.verb)];
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(impl_->bus.get(), &raw, kBusName, kKernelPath, kKernelInterface, method);
+  const MessagePtr message(raw);
+  if (r >= 0) {
+    Writer out(raw);
+    if (request.verb == V::Pin || request.verb == V::Trial) out.text(request.release);
+    if (request.verb == V::Pin) out.text(request.expires);
+    if (request.verb == V::Hold) out.flag(request.on);
+    r = out.error();
+  }
+  if (r >= 0) r = sd_bus_message_set_allow_interactive_authorization(raw, 1);
+  if (r < 0) return fail(ErrorCode::Internal, std::string("cannot write the call ") + method, -r);
+  auto reply = impl_->call(raw, kMenuTime);
+  if (!reply) return tl::unexpected(reply.error());
+  return {};
 }
 
 Result<std::vector<DeviceView>> Client::devices() {

@@ -28,18 +28,24 @@ class MachineError(Exception):
 
 
 class Machine:
-    def __init__(self, disk, memory=512, cores=2, limit=1800, console=None, drive="cache=writeback"):
+    def __init__(self, disk, memory=512, cores=2, limit=1800, console=None, drive="cache=writeback", product=None, extra=(), log=None):
         self.dir = tempfile.mkdtemp(prefix="gpuhealth-vm.")
         self.console = console or os.path.join(self.dir, "console.log")
         open(self.console, "w").close()
         kind = "qcow2" if disk.endswith(".qcow2") else "raw"
         agent = os.path.join(self.dir, "agent")
+        # `log`: every write of the guest is recorded there, in the form of the kernel's dm-log-writes.
+        storage = ["-drive", f"file={disk},if=none,id=disk,format={kind},{drive}"]
+        if log:
+            storage = ["-blockdev", f"driver=file,filename={disk},node-name=raw", "-blockdev", f"driver=file,filename={log},node-name=log",
+                       "-blockdev", "driver=blklogwrites,node-name=disk,file=raw,log=log,log-sector-size=512"]
         self.command = [
             "qemu-system-x86_64", "-machine", "pc", "-accel", "tcg", "-cpu", "qemu64", "-m", str(memory), "-smp", str(cores),
             "-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config", "-no-reboot",
-            "-drive", f"file={disk},if=none,id=disk,format={kind},{drive}", "-device", "virtio-blk-pci,drive=disk,bootindex=0",
+            *storage, "-device", "virtio-blk-pci,drive=disk,bootindex=0",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}",
             "-device", "virtserialport,chardev=agent,name=gpuhealth.agent",
+            *(["-drive", f"file={product},if=virtio,format=raw,readonly=on"] if product else []), *extra,
             "-chardev", f"file,id=console,path={self.console},append=on", "-serial", "chardev:console"]
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(agent)
@@ -158,6 +164,17 @@ class Machine:
         with open(self.console, errors="replace") as f:
             f.seek(self.mark)
             return f.read()
+
+
+def product_of(out):
+    """What build_product made, if it did."""
+    path = os.path.join(out, "product.tar")
+    return path if os.path.exists(path) else None
+
+
+def unpack_product(vm):
+    vm.run("[ -b /dev/vdb ] && tar -xf /dev/vdb -C / --no-same-owner --keep-directory-symlink && systemd-sysusers && "
+           "systemd-tmpfiles --create; systemctl daemon-reload; systemctl reload dbus; sync", check=True)
 
 
 def overlay(base, path):
