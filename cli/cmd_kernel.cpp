@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/kernel.hpp"
 #include "cli/kernel_ask.hpp"
+#include "cli/pending_update.hpp"
 #include "cli/render.hpp"
 #include "telemetry/discovery.hpp"
 
@@ -63,7 +64,11 @@ ExitCode advisories(const Context& context, const KernelOptions& options) {
 
 ExitCode safe(const Context& context, const KernelOptions& options) {
   return look(context, options, [&](const KernelView& view) {
-    const SafeToUpdate answer = safe_to_update(view, options.release);
+    // What is installed and waits for its boot comes first, then what the package manager would bring.
+    SafeToUpdate answer = safe_to_update(view, options.release);
+    if (options.release.empty() && view.root == "/" && answer.candidate.empty()) {
+      if (const auto pending = pending_kernel()) answer = safe_to_update(view, pending->release, &pending->package);
+    }
     show(
         context, [&] { return render_safe_to_update(answer, context.terminal); },
         [&] { return json_safe_to_update(answer); });

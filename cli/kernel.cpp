@@ -64,7 +64,7 @@ std::string next_boot_line(const KernelView& view) {
   return what + " boots next: " + next.reason;
 }
 
-SafeToUpdate safe_to_update(const KernelView& view, const std::string& release) {
+SafeToUpdate safe_to_update(const KernelView& view, const std::string& release, const grub::Package* pending) {
   SafeToUpdate out;
   out.answer = "unknown";
   out.candidate = release;
@@ -79,7 +79,8 @@ SafeToUpdate safe_to_update(const KernelView& view, const std::string& release) 
     return out;
   }
   const grub::Kernel* kernel = grub::find_kernel(view.inventory, out.candidate);
-  const grub::Kernel asked = kernel != nullptr ? *kernel : imagined(out.candidate);
+  grub::Kernel asked = kernel != nullptr ? *kernel : imagined(out.candidate);
+  if (kernel == nullptr && pending != nullptr) asked.package = *pending;
   out.matches = grub::match(view.advisories.advisories, grub::question_about(view.inventory, asked, view.gfx));
   const auto qualified = view.qualifications.kernels.find(out.candidate);
   const auto state =

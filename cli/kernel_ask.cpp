@@ -68,8 +68,8 @@ ExitCode wait_for_verdict(const Context& context, const std::string& root, unsig
                         state == QualificationState::Qualifying;
       // The daemon has not seen yet that this is another build under the same name.
       utsname now{};
-      const bool stale = tree->running() && ::uname(&now) == 0 && !known->second.build.empty() &&
-                         known->second.build != now.version;
+      const bool stale =
+          tree->running() && ::uname(&now) == 0 && !known->second.build.empty() && known->second.build != now.version;
       if (!open && !stale) {
         show_verdict(context, release, known->second);
         return state == QualificationState::Blessed ? ExitCode::Ok : ExitCode::ConditionsPresent;

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 
-#include <nlohmann/json.hpp>
-
+#include "grub/decide.hpp"
 #include "grub/known_faults.hpp"
-#include "grub/last_good.hpp"
 #include "grub/menu_script.hpp"
 #include "grub/preflight.hpp"
 #include "grub/qualification.hpp"
@@ -19,210 +16,10 @@
 namespace gpuhealth::grub {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::array<std::string_view, 9> kOperations = {"pin",      "unpin",   "trial",  "bless",     "hold-on",
                                                          "hold-off", "protect", "reject", "trial-over"};
 
 constexpr std::string_view kLedgerOwner = "kernel";
-
-std::string text_in(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
-}
-
-// The kernel to fall back to: the pinned one, else what boots without us, else one that was found good, else what runs.
-std::string good_kernel(const Inventory& inventory, const Tree& tree, const Choices& choices,
-                        const std::string& not_this) {
-  if (!choices.pinned.empty() && choices.pinned != not_this) return choices.pinned;
-  const Qualifications all = read_qualifications(tree);
-  const auto bad = [&](const std::string& release) {
-    const auto known = all.kernels.find(release);
-    return known != all.kernels.end() && (known->second.state == QualificationState::Rejected ||
-                                          known->second.state == QualificationState::NeverCameBack);
-  };
-  std::string lasting = release_of_choice(inventory, tree, inventory.boot.lasting);
-  if (!lasting.empty() && lasting != not_this && !bad(lasting)) return lasting;
-  if (std::string good = last_known_good(inventory, all, {}, not_this); !good.empty()) return good;
-  return inventory.running != not_this ? inventory.running : std::string();
-}
-
-std::string env_value(const Inventory& inventory, const std::string& key) {
-  if (!inventory.boot.grubenv) return {};
-  const auto found = inventory.boot.grubenv->values.find(key);
-  return found == inventory.boot.grubenv->values.end() ? std::string() : found->second;
-}
-
-Result<void> check_trial(const Tree& tree, const Inventory& inventory, const std::string& good,
-                         const std::string& release, const Surroundings& surroundings) {
-  if (good.empty())
-    return fail(ErrorCode::NotFound,
-                "there is no other kernel to fall back to: pin a good one first, then try " + release);
-  if (good == release)
-    return fail(ErrorCode::InvalidInput, release + " is what boots anyhow; a trial is for another kernel");
-  if (auto fine = check_kernel(tree, inventory, good); !fine) {
-    Error error = fine.error();
-    error.text = "the kernel to fall back to is not fit: " + error.text;
-    return tl::unexpected<Error>(std::move(error));
-  }
-  if (inventory.boot.loader == Loader::SystemdBoot) return {};
-  const std::string pending = env_value(inventory, "next_entry");
-  if (!pending.empty() && pending != kTrialId)
-    return fail(ErrorCode::InvalidInput, "another one-shot is pending: next_entry=" + pending + " in grubenv");
-  if (!env_value(inventory, "prev_saved_entry").empty())
-    return fail(ErrorCode::InvalidInput,
-                "grubenv has prev_saved_entry, an older kind of one-shot that is still pending");
-  if (inventory.boot.grubenv && !inventory.boot.grubenv->damage.empty())
-    return fail(ErrorCode::InvalidInput, inventory.boot.grubenv_path +
-                                             " is damaged: " + inventory.boot.grubenv->damage.front() +
-                                             "; make a new one with grub-editenv");
-  return surroundings.one_shot_works(tree, inventory.boot.grubenv_path);
-}
-
-}  // namespace
-
-std::optional<bool> day_ended(const std::string& day, WallTime now) {
-  std::tm tm{};
-  const char* end = strptime(day.c_str(), "%Y-%m-%d", &tm);
-  if (day.size() != 10 || end == nullptr || *end != '\0') return std::nullopt;
-  const int wanted = tm.tm_mday;
-  const std::time_t start = timegm(&tm);
-  if (start == -1 || tm.tm_mday != wanted) return std::nullopt;  // 31 November
-  return to_microseconds(now) / 1'000'000 >= start + 86'400;
-}
-
-namespace {
-
-// The kernel is not to start by itself any more. What started before the trial does, if it is another one.
-Result<void> keep_away(const Tree& tree, const Inventory& inventory, const Request& request, Plan& plan) {
-  Choices& choices = plan.choices;
-  const std::string& bad = request.release;
-  const std::string lasting = release_of_choice(inventory, tree, inventory.boot.lasting);
-  const bool pinned = !choices.pinned.empty() && choices.pinned != bad;
-  if (pinned) {
-    // A pin that was for the trial alone stays where the distribution would start the bad one.
-    if (choices.temporary && !choices.own_choice.empty() && choices.own_choice != bad) choices.pinned.clear();
-    choices.temporary = false;
-    choices.own_choice.clear();
-    return {};
-  }
-  if (choices.pinned.empty() && !lasting.empty() && lasting != bad) return {};  // it does not start by itself
-  std::string good = last_known_good(inventory, read_qualifications(tree), request.gpus, bad);
-  if (good.empty() && inventory.running != bad) good = inventory.running;
-  if (good.empty()) {
-    plan.warnings.push_back("no other kernel was found good on this machine yet: " + bad +
-                            " goes on being what boots; pin another one with gpuhealthctl kernel pin RELEASE");
-    return {};
-  }
-  if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
-  choices.pinned = good;
-  choices.temporary = false;
-  return {};
-}
-
-Result<void> check_known(const Inventory& inventory, const Qualifications& all, const std::string& release) {
-  if (release == inventory.running || find_kernel(inventory, release) != nullptr || all.kernels.contains(release))
-    return {};
-  return fail(ErrorCode::NotFound, "there is no kernel " + release + " here, and none is known by that name");
-}
-
-// A verdict of the canaries is one only while they were asked.
-Result<void> check_event(const Tree& tree, const Request& request) {
-  if (!request.event) return {};
-  const Qualifications all = read_qualifications(tree);
-  const auto known = all.kernels.find(request.release);
-  const auto state = known == all.kernels.end() ? QualificationState::Installed : known->second.state;
-  if (next_state(state, *request.event)) return {};
-  return fail(ErrorCode::InvalidInput, request.release + " is " + std::string(to_string(state)) + ": " +
-                                           std::string(to_string(*request.event)) + " means nothing there");
-}
-
-Result<void> decide(const Tree& tree, const Inventory& inventory, const Request& request,
-                    const Surroundings& surroundings, Plan& plan) {
-  Choices& choices = plan.choices;
-  const auto need_kernel = [&]() -> Result<void> { return check_kernel(tree, inventory, request.release); };
-  switch (request.operation) {
-    case Operation::Pin:
-      if (auto fine = need_kernel(); !fine) return fine;
-      if (!request.expires.empty() && !day_ended(request.expires, surroundings.now))
-        return fail(ErrorCode::InvalidInput, "\"" + request.expires + "\" is not a day: give it as 2026-12-31 (UTC)");
-      choices.pinned = request.release;
-      choices.temporary = false;
-      choices.own_choice.clear();
-      choices.expires = request.expires;
-      break;
-    case Operation::Unpin:
-      choices = Choices{};
-      break;
-    case Operation::Trial: {
-      if (auto fine = need_kernel(); !fine) return fine;
-      if (const auto all = read_qualifications(tree); request.by_itself && all.kernels.contains(request.release) &&
-                                                      !may_try_by_itself(all.kernels.at(request.release)))
-        return fail(ErrorCode::InvalidInput, request.release + " is not tried again by itself, it is " +
-                                                 std::string(to_string(all.kernels.at(request.release).state)) +
-                                                 "; a person may: gpuhealthctl kernel trial " + request.release);
-      const std::string good = good_kernel(inventory, tree, choices, request.release);
-      if (auto fine = check_trial(tree, inventory, good, request.release, surroundings); !fine) return fine;
-      if (choices.pinned.empty()) choices.own_choice = release_of_choice(inventory, tree, inventory.boot.lasting);
-      choices.temporary = choices.pinned.empty() || choices.temporary;
-      choices.pinned = good;
-      if (choices.trial.empty() && inventory.boot.grubenv && inventory.boot.grubenv->values.contains("next_entry"))
-        choices.next_entry_before = env_value(inventory, "next_entry");
-      choices.trial = request.release;
-      break;
-    }
-    case Operation::Bless: {
-      if (auto fine = check_event(tree, request); !fine) return fine;
-      const Choices before = choices;
-      choices.trial.clear();
-      const bool keep = !choices.temporary && !choices.pinned.empty();
-      choices.pinned = keep ? request.release : std::string();
-      choices.temporary = false;
-      choices.own_choice.clear();
-      if (auto fine =
-              choices == before ? check_known(inventory, read_qualifications(tree), request.release) : need_kernel();
-          !fine)
-        return fine;
-      break;
-    }
-    case Operation::Reject: {
-      if (auto fine = check_event(tree, request); !fine) return fine;
-      if (auto fine = check_known(inventory, read_qualifications(tree), request.release); !fine) return fine;
-      if (choices.trial == request.release) choices.trial.clear();
-      if (auto fine = keep_away(tree, inventory, request, plan); !fine) return fine;
-      break;
-    }
-    case Operation::TrialOver:
-      choices.trial.clear();
-      // One that did not take place leaves its pin: what boots meanwhile is what is known to be good.
-      if (request.event == QualificationEvent::SeenOther) {
-        if (auto fine = keep_away(tree, inventory, request, plan); !fine) return fine;
-      }
-      break;
-    case Operation::HoldOn: {
-      choices.own_choice.clear();
-      const std::string good = good_kernel(inventory, tree, choices, "");
-      if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
-      choices.temporary = false;
-      choices.pinned = good;
-      choices.hold = true;
-      break;
-    }
-    case Operation::HoldOff:
-      choices = Choices{};
-      break;
-    case Operation::Protect:
-      if (auto fine = need_kernel(); !fine) return fine;
-      if (inventory.packages.manager != Ordering::Dpkg)
-        return fail(ErrorCode::Unavailable,
-                    "only apt lets one kernel be kept by a file; with dnf raise installonly_limit, with "
-                    "zypper name it in multiversion.kernels");
-      if (std::ranges::find(choices.protect, request.release) == choices.protect.end())
-        choices.protect.push_back(request.release);
-      break;
-  }
-  plan.wish = {choices.pinned, choices.trial};
-  return {};
-}
 
 void warn_of_pin(const Inventory& inventory, Plan& plan) {
   if (plan.wish.pinned.empty()) return;
@@ -465,35 +262,6 @@ std::optional<Operation> operation_from(std::string_view name) {
   return std::nullopt;
 }
 
-Choices read_choices(const Tree& tree) {
-  Choices out;
-  const auto text = tree.read(kChoicesFile, std::size_t{1} << 20);
-  if (!text) return out;
-  const Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) return out;
-  out.pinned = text_in(json, "pinned");
-  out.trial = text_in(json, "trial");
-  out.own_choice = text_in(json, "own_choice");
-  out.expires = text_in(json, "expires");
-  out.temporary = json.value("temporary", Json()) == Json(true);
-  out.hold = json.value("hold", Json()) == Json(true);
-  if (json.contains("next_entry_before") && json["next_entry_before"].is_string())
-    out.next_entry_before = json["next_entry_before"].get<std::string>();
-  if (json.contains("protect") && json["protect"].is_array())
-    for (const Json& item : json["protect"])
-      if (item.is_string()) out.protect.push_back(item.get<std::string>());
-  return out;
-}
-
-std::string choices_text(const Choices& choices) {
-  if (choices.pinned.empty() && choices.trial.empty() && !choices.hold && choices.protect.empty()) return {};
-  Json json = {{"pinned", choices.pinned}, {"temporary", choices.temporary}, {"hold", choices.hold},
-               {"trial", choices.trial},   {"expires", choices.expires},     {"protect", choices.protect}};
-  if (!choices.own_choice.empty()) json["own_choice"] = choices.own_choice;
-  if (choices.next_entry_before) json["next_entry_before"] = *choices.next_entry_before;
-  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
-}
-
 Result<Plan> plan_operation(const Tree& tree, const Inventory& inventory, const Request& request,
                             const Surroundings& surroundings) {
   auto work = prepare(tree, inventory, request, surroundings);
@@ -522,43 +290,6 @@ Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& s
     out.push_back(entry.id);
   }
   return out;
-}
-
-Result<std::string> note_installed(const Tree& tree, const std::string& release, const Surroundings& surroundings) {
-  if (!is_plain_release(release)) return fail(ErrorCode::InvalidInput, "not a kernel release: " + release);
-  const auto ledger = Ledger::open(tree, *surroundings.system);  // for its lock
-  if (!ledger) return tl::unexpected<Error>(ledger.error());
-  Qualifications all = read_qualifications(tree);
-  Qualification& one = all.kernels[release];
-  const Occasion occasion{surroundings.boot_id, surroundings.now, {}};
-  // Under the same release there is another kernel now.
-  (void)advance(one, QualificationEvent::BuildChanged, occasion);
-  const Choices choices = read_choices(tree);
-  if (choices.hold && choices.pinned != release) (void)advance(one, QualificationEvent::Held, occasion);
-  std::string state(to_string(one.state));
-  if (auto put =
-          put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
-      !put)
-    return tl::unexpected<Error>(put.error());
-  return state;
-}
-
-Result<std::string> note_event(const Tree& tree, const std::string& release, QualificationEvent event,
-                               const std::string& reason, const Surroundings& surroundings) {
-  if (!is_plain_release(release)) return fail(ErrorCode::InvalidInput, "not a kernel release: " + release);
-  const auto ledger = Ledger::open(tree, *surroundings.system);  // for its lock
-  if (!ledger) return tl::unexpected<Error>(ledger.error());
-  Qualifications all = read_qualifications(tree);
-  Qualification& one = all.kernels[release];
-  if (!advance(one, event, {surroundings.boot_id, surroundings.now, {}}, reason))
-    return fail(ErrorCode::InvalidInput, release + " is " + std::string(to_string(one.state)) + ": " +
-                                             std::string(to_string(event)) + " means nothing there");
-  std::string state(to_string(one.state));
-  if (auto put =
-          put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
-      !put)
-    return tl::unexpected<Error>(put.error());
-  return state;
 }
 
 Result<Outcome> perform(const Tree& tree, const Request& request, const Surroundings& surroundings) {

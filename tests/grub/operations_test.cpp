@@ -292,7 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Step{"Pin", Operation::Pin, kOld, {}},
                         Step{"Unpin", Operation::Unpin, "", {{Operation::Pin, kOld}}},
                         Step{"Trial", Operation::Trial, kOld, {}},
-                        Step{"Bless", Operation::Bless, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}}),
+                        Step{"Bless", Operation::Bless, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}},
+                        Step{"Reject", Operation::Reject, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}}),
         testing::Values(Failure{"NoSpace", ENOSPC}, Failure{"ReadOnly", EROFS}, Failure{"IoError", EIO},
                         Failure{"PowerCut", EIO, true})),
     [](const auto& tested) { return std::get<0>(tested.param).name + std::get<1>(tested.param).name; });

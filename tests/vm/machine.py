@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+# Every limit times this: for a machine whose processors are busy with something else.
+SLOW = float(os.environ.get("VM_SLOW", "1"))
 Boot = collections.namedtuple("Boot", "release uptime seconds resets")
 
 
@@ -50,6 +52,7 @@ class Machine:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(agent)
         self.listener.listen(1)
+        limit *= SLOW
         self.deadline = time.monotonic() + limit
         self.process = self.channel = None
         self.number = 0
@@ -74,7 +77,7 @@ class Machine:
         self.mark = os.path.getsize(self.console)
         self.started = time.monotonic()
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.listener.settimeout(60)
+        self.listener.settimeout(60 * SLOW)
         try:
             self.channel, _ = self.listener.accept()
         except socket.timeout:
@@ -111,7 +114,7 @@ class Machine:
     def wait_boot(self, timeout=400, most_resets=3, since=None):
         """Waits for the agent; each reset of the guest (panic=N, watchdog, reboot) powers it on again."""
         since = since or self.started
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOW
         resets = 0
         while True:
             line = self.line(end)
@@ -126,6 +129,7 @@ class Machine:
 
     def run(self, script, timeout=600, check=False):
         self.number += 1
+        timeout *= SLOW
         self.channel.sendall(f"{self.number} {base64.b64encode(script.encode()).decode()}\n".encode())
         end = time.monotonic() + timeout
         while True:
@@ -143,7 +147,7 @@ class Machine:
     def go_down(self, how="systemctl reboot", timeout=200):
         self.channel.sendall(f"0 {base64.b64encode(f'({how}) >/dev/null 2>&1 &'.encode()).decode()}\n".encode())
         try:
-            self.process.wait(timeout)
+            self.process.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
             raise MachineError("the machine did not go down; the console:\n" + self.said()[-1500:]) from None
 
