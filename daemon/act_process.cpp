@@ -110,7 +110,7 @@ std::vector<std::string> act_unit(const std::string& program, const std::vector<
       "/usr/bin/systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--description=gpuhealth-act: the boot menu"};
   // A second one waits for the ledger's lock; what is stopped in the middle is put back at the next start.
   for (const char* property : {"Type=exec", "NoNewPrivileges=yes", "PrivateNetwork=yes", "LockPersonality=yes",
-                               "LimitCORE=0", "KillMode=mixed", "TimeoutStopSec=30"})
+                               "LimitCORE=0", "LogLevelMax=notice", "KillMode=mixed", "TimeoutStopSec=30"})
     out.push_back(std::string("--property=") + property);
   out.push_back("--property=RuntimeMaxSec=" + std::to_string(std::lround(limit_s)));
   out.emplace_back("--");

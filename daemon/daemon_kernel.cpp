@@ -9,12 +9,6 @@ namespace {
 constexpr double kActSeconds = 900;  // grub-mkconfig takes its time
 constexpr double kLookSeconds = 60;
 
-std::vector<std::string> with(const std::string& program, const std::vector<std::string>& words) {
-  std::vector<std::string> out = {program};
-  out.insert(out.end(), words.begin(), words.end());
-  return out;
-}
-
 }  // namespace
 
 // Of this machine alone, and by units of their own: the daemon itself may not write below /boot.
@@ -25,12 +19,15 @@ void Daemon::Impl::start_kernel() {
   to.mark = options.state_dir + "/ended-in-order";
   to.reboot = config.settings.kernel_failed_trial == kReboot;
   to.verdict.patience = milliseconds(config.settings.kernel_patience);
+  to.watched = {options.state_dir + "/kernel.json", options.state_dir + "/qualification.json", "/boot/grub/grub.cfg",
+                "/boot/grub/grubenv"};
   KernelService::Handlers on;
   on.act = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
     run_act(io, act_unit(options.act, words, kActSeconds), kActSeconds + 20, std::move(ended));
   };
   on.look = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
-    run_act(io, with(options.act, words), kLookSeconds, std::move(ended));
+    // Not below the daemon either: its sandbox hides the modules, and a kernel without them counts for nothing.
+    run_act(io, act_unit(options.act, words, kLookSeconds), kLookSeconds + 20, std::move(ended));
   };
   on.gpus = [this] {
     std::vector<std::string> out;

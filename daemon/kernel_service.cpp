@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/kernel_service.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -43,6 +45,17 @@ Result<void> outcome_of(int code, const std::string& said) {
   }
   if (code != 0) return fail(ErrorCode::Unavailable, "gpuhealth-act ended with " + std::to_string(code));
   return {};
+}
+
+// When any of the files was last written.
+std::int64_t stamp_of(const std::vector<std::string>& files) {
+  std::int64_t out = 0;
+  for (const std::string& file : files) {
+    struct stat info{};
+    if (::stat(file.c_str(), &info) == 0)
+      out = std::max(out, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+  }
+  return out;
 }
 
 KernelService::Words words_of(const dbus::KernelRequest& request, const dbus::KernelState& state) {
@@ -200,6 +213,11 @@ void KernelService::confirmed(const Condition& condition) {
 
 void KernelService::tick() {
   const SteadyTime now = clock_.now().steady;
+  if (now >= next_stamp_) {
+    next_stamp_ = now + std::chrono::seconds(10);
+    const std::int64_t stamp = stamp_of(options_.watched);
+    if (std::exchange(stamp_, stamp) != stamp) next_refresh_ = std::min(next_refresh_, now);
+  }
   if (now >= next_refresh_ && next_refresh_.us != 0) refresh();
   if (!verdict_ || state_.state != "qualifying" || now < next_run_) return;
   next_run_ = now + options_.again;

@@ -26,7 +26,8 @@ class KernelService {
     bool reboot = false;  // a machine whose trial failed goes back to the good kernel by itself
     health::KernelVerdict::Settings verdict;
     Duration again = std::chrono::seconds(15);  // between two runs of canaries while they judge
-    Duration refresh = std::chrono::minutes(2);
+    Duration refresh = std::chrono::minutes(10);
+    std::vector<std::string> watched;  // files whose change is looked at sooner: somebody else may choose a kernel too
   };
   struct Handlers {
     std::function<void(Words, Ended)> act;              // gpuhealth-act, with what it needs to change /boot
@@ -69,6 +70,8 @@ class KernelService {
   bool looking_ = false;
   bool deciding_ = false;  // the verdict is being written down
   SteadyTime next_refresh_;
+  SteadyTime next_stamp_;
+  std::int64_t stamp_ = 0;  // of the watched files
   SteadyTime next_run_;
   std::string said_waiting_;
   std::optional<health::KernelVerdict> verdict_;
