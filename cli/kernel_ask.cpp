@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/tree.hpp"
+#include "dbus/kernel_client.hpp"
 #include "grub/qualification.hpp"
 #include "telemetry/discovery.hpp"
 
@@ -35,10 +36,10 @@ void show_verdict(const Context& context, const std::string& release, const grub
 }  // namespace
 
 ExitCode ask_daemon(const Context& context, const dbus::KernelRequest& request, const std::string& done) {
-  auto client = connect(context);
+  auto client = dbus::KernelClient::connect(context.bus);
   if (!client) return complain(context, client.error());
-  if (const auto asked = client->kernel(request); !asked) return complain(context, asked.error());
-  const auto state = client->kernel();
+  if (const auto asked = client->ask(request); !asked) return complain(context, asked.error());
+  const auto state = client->state();
   const std::string next = state ? state->next : std::string();
   show(
       context,

@@ -19,7 +19,6 @@
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
-#include "dbus/kernel.hpp"
 #include "store/database.hpp"
 
 namespace gpuhealth::dbus {
@@ -83,10 +82,6 @@ class Client {
   Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
   Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
   Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);
-  // NotFound: a daemon that does not look after kernels.
-  Result<KernelState> kernel();
-  // May take minutes: the distribution's tool writes the menu.
-  Result<void> kernel(const KernelRequest& request);
   // Both may wait for a person: polkit's agent asks for a password, up to two minutes.
   Result<void> acknowledge(const std::string& condition_id);
   Result<void> reload();

@@ -70,18 +70,6 @@ constexpr auto kManagerRows = std::to_array<Row<ManagerView>>({
     {"Health", "s", [](Reader& in, ManagerView& v) { v.health = in.text(); }},
 });
 
-constexpr auto kKernelRows = std::to_array<Row<KernelState>>({
-    {"Running", "s", [](Reader& in, KernelState& v) { v.running = in.text(); }},
-    {"Next", "s", [](Reader& in, KernelState& v) { v.next = in.text(); }},
-    {"NextReason", "s", [](Reader& in, KernelState& v) { v.next_reason = in.text(); }},
-    {"LastKnownGood", "s", [](Reader& in, KernelState& v) { v.last_known_good = in.text(); }},
-    {"Pinned", "s", [](Reader& in, KernelState& v) { v.pinned = in.text(); }},
-    {"Trial", "s", [](Reader& in, KernelState& v) { v.trial = in.text(); }},
-    {"Hold", "b", [](Reader& in, KernelState& v) { v.hold = in.flag(); }},
-    {"State", "s", [](Reader& in, KernelState& v) { v.state = in.text(); }},
-    {"Advisories", "as", [](Reader& in, KernelState& v) { v.advisories = read_texts(in); }},
-});
-
 constexpr auto kDeviceRows = std::to_array<Row<DeviceView>>({
     {"Id", "s", [](Reader& in, DeviceView& v) { v.id = in.text(); }},
     {"Pci", "s", [](Reader& in, DeviceView& v) { v.pci = in.text(); }},
@@ -172,12 +160,6 @@ void read_object(Reader& in, const std::string& path, ObjectViews& views) {
 ManagerView read_manager(Reader& in) {
   ManagerView view;
   read_properties(in, view, kManagerRows);
-  return view;
-}
-
-KernelState read_kernel(Reader& in) {
-  KernelState view;
-  read_properties(in, view, kKernelRows);
   return view;
 }
 

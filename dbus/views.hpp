@@ -16,6 +16,5 @@ struct ObjectViews {
 };
 ObjectViews read_objects(Reader& in);
 ManagerView read_manager(Reader& in);  // of Properties.GetAll
-KernelState read_kernel(Reader& in);   // likewise
 
 }  // namespace gpuhealth::dbus
