@@ -72,7 +72,8 @@ void find_damage(std::string_view bytes, GrubEnv& env) {
     const std::size_t end = bytes[at] == '#' ? bytes.find('\n', at) + 1 : line_end(bytes, at);
     const std::string_view line = bytes.substr(at, end - at);
     at = end;
-    if (line.starts_with("##")) return add("something other than padding follows the padding's begin");
+    if (line.starts_with("##") && bytes.size() <= kGrubEnvSize)
+      return add("something other than padding follows the padding's begin");
     if (line.starts_with('#')) continue;
     if (!line.ends_with('\n') || line.find('=') == std::string_view::npos) return add("a line is cut or has no '='");
   }
