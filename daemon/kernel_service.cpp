@@ -20,10 +20,9 @@ using Answer = health::KernelJudgement::Answer;
 
 constexpr std::size_t kMostWaiting = 16;
 
-// What a kernel on trial must not bring.
-constexpr auto kFaults = std::to_array(
-    {ConditionType::GpuMissing, ConditionType::DriverMissing, ConditionType::FirmwareMissing, ConditionType::GpuHang,
-     ConditionType::ResetLoop, ConditionType::DeviceLost, ConditionType::SmuDead, ConditionType::SourceStuck});
+// What a kernel on trial must not bring. A GPU without a driver may have had none before; it is not measured.
+constexpr auto kFaults = std::to_array({ConditionType::GpuMissing, ConditionType::GpuHang, ConditionType::ResetLoop,
+                                        ConditionType::DeviceLost, ConditionType::SmuDead, ConditionType::SourceStuck});
 
 std::string text_in(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
@@ -226,15 +225,14 @@ void KernelService::tick() {
 }
 
 void KernelService::judge() {
-  if (!verdict_ || state_.state != "qualifying") return;
+  if (!verdict_ || deciding_ || state_.state != "qualifying") return;
   verdict_->gpus(handlers_.gpus());
   const auto judgement = verdict_->judge(clock_.now().steady);
   if (judgement.answer != Answer::Waiting) return give_verdict(judgement.answer == Answer::Passed, judgement.why);
 }
 
 void KernelService::give_verdict(bool good, const std::string& why) {
-  verdict_.reset();
-  deciding_ = true;
+  deciding_ = true;  // the judgement is kept until it is written down
   Words words = {"kernel", good ? "bless" : "reject", state_.running, "--by-canaries", "--reason", why};
   for (const std::string& id : handlers_.gpu_ids()) words.insert(words.end(), {"--gpu", id});
   state_.state.clear();  // until it is read back
@@ -243,13 +241,15 @@ void KernelService::give_verdict(bool good, const std::string& why) {
 
 void KernelService::on_verdict(bool good, const std::string& why, int code, const std::string& said) {
   deciding_ = false;
-  const bool trial = std::exchange(on_trial_, false);
   const auto done = outcome_of(code, said);
   if (!done) {
+    next_run_ = clock_.now().steady + std::chrono::minutes(1);  // then it is tried again
     handlers_.event(Severity::Warning, "kernel.verdict",
                     "the verdict on " + state_.running + " could not be written down: " + done.error().text);
     return refresh();
   }
+  verdict_.reset();
+  const bool trial = std::exchange(on_trial_, false);
   if (good) {
     handlers_.event(Severity::Info, "kernel.blessed", state_.running + " is good: " + why);
     return refresh();

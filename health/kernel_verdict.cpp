@@ -86,8 +86,9 @@ KernelJudgement KernelVerdict::judge(SteadyTime now) const {
     if (f.finding.level == Level::Confirmed) return {Answer::Failed, f.finding.detail};
   }
   for (const auto& [key, sprt] : compared_) {
-    if (sprt.answer() == Sprt::Answer::Slower && late)
-      return {Answer::Failed, std::get<1>(key) + " is slower than under the last known good kernel"};
+    if (sprt.answer() == Sprt::Answer::Slower)
+      return {late ? Answer::Failed : Answer::Waiting,
+              std::get<1>(key) + " is slower than under the last known good kernel"};
   }
   if (!open_.empty()) {
     const auto& f = open_.begin()->second.finding;

@@ -163,6 +163,20 @@ TEST_F(KernelServiceTest, NothingRebootsWhenTheVerdictCouldNotBeWrittenDown) {
   for (const Words& words : acts) EXPECT_NE(words.at(0), "device");
 }
 
+TEST_F(KernelServiceTest, AVerdictThatCouldNotBeWrittenDownIsTriedAgainAndIsTheSame) {
+  answers["reject"] = {3, R"({"error": {"code": "unavailable", "text": "grub-mkconfig did not end within 300 s"}})"};
+  state = "qualifying";
+  start();
+  canary_run(canary::Status::Wrong);
+  for (int i = 0; i < 12; ++i) canary_run();
+  for (const Words& words : acts) EXPECT_NE(words.at(1), "bless");
+  answers.clear();
+  clock.advance(std::chrono::minutes(2));
+  service->tick();
+  EXPECT_EQ(acts.back().at(1), "reject");
+  EXPECT_EQ(shown.state, "rejected");
+}
+
 TEST_F(KernelServiceTest, AFaultThatATrialBringsRejectsIt) {
   start();
   Condition lost;

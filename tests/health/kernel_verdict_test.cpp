@@ -64,6 +64,15 @@ TEST_F(Verdict, SlowerThanUnderTheGoodKernelFails) {
   EXPECT_THAT(judged.why, HasSubstr("triad takes 2.00x of its usual time"));
 }
 
+// The finding itself was told to an earlier one: that of a daemon that was restarted, or whose verdict was not written.
+TEST_F(Verdict, SlowerIsNotPassedByOneThatBeganLater) {
+  good_kernel();
+  for (int i = 0; i < 12; ++i) run(500, "new", false);
+  for (int i = 0; i < 8; ++i) run(500, "new");
+  EXPECT_EQ(verdict.judge(kStart).answer, Answer::Waiting);
+  EXPECT_EQ(verdict.judge(kLater).answer, Answer::Failed);
+}
+
 TEST_F(Verdict, AWrongResultFailsAtOnce) {
   canary::Measurement m;
   m.canary = "triad";
