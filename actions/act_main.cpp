@@ -12,8 +12,11 @@ namespace gpuhealth::actions {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: gpuhealth-act kernel pin|unpin|trial|bless|hold-on|hold-off|protect|recover|installed [RELEASE] [--root "
-    "DIR] [--expires DAY]\n"
+    "usage: gpuhealth-act kernel pin|unpin|trial|bless|reject|hold-on|hold-off|protect|recover|installed|qualifying|"
+    "qualify [RELEASE]\n"
+    "       [--root DIR] [--expires DAY] [--by-canaries] [--by-rule] [--reason TEXT] [--gpu ID]...\n"
+    "       gpuhealth-act kernel start [--ended-in-order BOOT] | show [--gfx TARGET]... [--advisories DIR] [--root "
+    "DIR]\n"
     "       gpuhealth-act device run ACTION [NAME=VALUE...] [--device DEVICE] [--dry-run] [--confirm]\n"
     "       gpuhealth-act device run --request FILE|-\n"
     "       gpuhealth-act device confirm|verified|revert ID [--by-rule]\n"

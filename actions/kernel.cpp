@@ -4,6 +4,7 @@
 
 #include "actions/actuator.hpp"
 #include "grub/kernels.hpp"
+#include "grub/last_good.hpp"
 #include "grub/operations.hpp"
 #include "grub/qualification.hpp"
 
@@ -12,16 +13,7 @@ namespace {
 
 // The kernel that was last found good on this machine, but for the one that runs.
 Result<std::string> last_good(const Tree& tree, const grub::Inventory& inventory) {
-  const auto all = grub::read_qualifications(tree);
-  std::string best;
-  std::int64_t since = -1;
-  for (const grub::Kernel& kernel : inventory.kernels) {
-    const auto known = all.kernels.find(kernel.release);
-    if (kernel.running || known == all.kernels.end()) continue;
-    if (known->second.state != grub::QualificationState::Blessed || known->second.since <= since) continue;
-    since = known->second.since;
-    best = kernel.release;
-  }
+  std::string best = grub::last_known_good(inventory, grub::read_qualifications(tree), {}, inventory.running);
   if (!best.empty()) return best;
   return fail(ErrorCode::NotFound,
               "no other kernel was found good on this machine yet; gpuhealthctl kernel bless RELEASE says that one is");
@@ -40,6 +32,7 @@ Result<grub::Request> request_for(const Asked& asked) {
   }
   out.operation = asked.request->kind == ActionKind::KernelPin ? grub::Operation::Pin : grub::Operation::Trial;
   out.release = asked.params.text("release");
+  out.by_itself = !asked.by_person;
   if (out.release != "last-good" && out.release != "newest") return out;
   const Tree& tree = asked.machine->files;
   const auto inventory = grub::take_inventory(tree);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -6,7 +8,10 @@
 #include "cli/act.hpp"
 #include "cli/command.hpp"
 #include "cli/kernel.hpp"
+#include "cli/kernel_ask.hpp"
+#include "cli/pending_update.hpp"
 #include "cli/render.hpp"
+#include "telemetry/discovery.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -17,6 +22,9 @@ struct KernelOptions {
   std::string release;
   std::string word;  // on or off; pin, trial, … of plan
   std::string expires;
+  std::string reason;
+  bool reboot = false;
+  unsigned seconds = 900;
   std::function<ExitCode(const Context&)> chosen;
 };
 using Options = std::shared_ptr<KernelOptions>;
@@ -56,7 +64,11 @@ ExitCode advisories(const Context& context, const KernelOptions& options) {
 
 ExitCode safe(const Context& context, const KernelOptions& options) {
   return look(context, options, [&](const KernelView& view) {
-    const SafeToUpdate answer = safe_to_update(view, options.release);
+    // What is installed and waits for its boot comes first, then what the package manager would bring.
+    SafeToUpdate answer = safe_to_update(view, options.release);
+    if (options.release.empty() && view.root == "/" && answer.candidate.empty()) {
+      if (const auto pending = pending_kernel()) answer = safe_to_update(view, pending->release, &pending->package);
+    }
     show(
         context, [&] { return render_safe_to_update(answer, context.terminal); },
         [&] { return json_safe_to_update(answer); });
@@ -76,8 +88,8 @@ ExitCode log(const Context& context, const KernelOptions& options) {
 ExitCode plan(const Context& context, const KernelOptions& options) {
   const auto operation = grub::operation_from(options.word);
   if (!operation)
-    return complain(context,
-                    {ErrorCode::InvalidInput, "plan takes pin, unpin, trial, bless, hold-on, hold-off or protect", 0});
+    return complain(context, {ErrorCode::InvalidInput,
+                              "plan takes pin, unpin, trial, bless, reject, hold-on, hold-off or protect", 0});
   const auto tree = Tree::open(options.root);
   if (!tree) return complain(context, tree.error());
   return look(context, options, [&](const KernelView& view) {
@@ -111,12 +123,50 @@ Page render_change(const Json& json, const Terminal& terminal) {
   return page;
 }
 
+// Who is not root asks the daemon, and polkit decides.
+std::optional<dbus::KernelRequest> request_for(const KernelOptions& options, const std::string& operation) {
+  using V = dbus::KernelRequest::Verb;
+  if (operation == "pin") return dbus::KernelRequest{V::Pin, options.release, options.expires, false};
+  if (operation == "unpin") return dbus::KernelRequest{V::Unpin, {}, {}, false};
+  if (operation == "trial") return dbus::KernelRequest{V::Trial, options.release, {}, false};
+  if (operation == "hold-on" || operation == "hold-off")
+    return dbus::KernelRequest{V::Hold, {}, {}, operation == "hold-on"};
+  const auto tree = Tree::open("/");
+  const std::string running = tree ? telemetry::kernel_release("") : std::string();
+  if (operation == "bless" && options.release == running) return dbus::KernelRequest{V::Bless, {}, {}, false};
+  if (operation == "reject" && options.release == running) return dbus::KernelRequest{V::Reject, {}, {}, false};
+  return std::nullopt;
+}
+
 ExitCode change(const Context& context, const KernelOptions& options, const std::string& operation) {
+  if (options.root == "/" && geteuid() != 0) {
+    if (const auto request = request_for(options, operation))
+      return ask_daemon(context, *request,
+                        operation + (options.release.empty() ? "" : " " + options.release) + ": done.");
+  }
   std::vector<std::string> words = {"kernel", operation};
   if (!options.release.empty()) words.push_back(options.release);
   words.insert(words.end(), {"--root", options.root});
   if (!options.expires.empty()) words.insert(words.end(), {"--expires", options.expires});
-  return run_act(context, words, [&](const Json& json) { return render_change(json, context.terminal); });
+  if (!options.reason.empty()) words.insert(words.end(), {"--reason", options.reason});
+  const ExitCode code =
+      run_act(context, words, [&](const Json& json) { return render_change(json, context.terminal); });
+  if (code != ExitCode::Ok || !options.reboot) return code;
+  // Through logind, with its inhibitors; people are told a minute before.
+  return run_act(context, {"device", "run", "reboot", "notice=1m", "--confirm"}, [](const Json& json) {
+    Page page;
+    page.line({{json.value("text", "the machine reboots")}});
+    return page;
+  });
+}
+
+ExitCode qualify(const Context& context, const KernelOptions& /*options*/) {
+  return ask_daemon(context, {dbus::KernelRequest::Verb::Qualify, {}, {}, false},
+                    "The canaries judge the running kernel; gpuhealthctl kernel wait tells what comes of it.");
+}
+
+ExitCode wait(const Context& context, const KernelOptions& options) {
+  return wait_for_verdict(context, options.root, options.seconds);
 }
 
 CLI::App* add(CLI::App& app, const Options& options, const std::string& name, const std::string& text,
@@ -137,6 +187,9 @@ void add_change(CLI::App& app, const Options& options, const std::string& name, 
   if (name == "pin")
     sub->add_option("--expires", options->expires, "last day (UTC); kernel status says when it is over")
         ->type_name("DAY");
+  if (name == "trial" && release) sub->add_flag("--reboot", options->reboot, "and reboot now, through logind");
+  if (name == "bless" || name == "reject")
+    sub->add_option("--reason", options->reason, "why, for the log")->type_name("TEXT");
   if (name == "hold")
     sub->add_option("STATE", options->word, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
   sub->callback([options, name] {
@@ -160,14 +213,21 @@ Action set_up_kernel(CLI::App& app) {
         ->type_name("DIR");
     if (sub->get_name() == "safe-to-update") sub->add_option("RELEASE", options->release, "ask about this kernel");
   }
+  (void)add(app, options, "qualify", "has the canaries judge the running kernel again", qualify);
+  add(app, options, "wait", "waits until the running kernel has a verdict", wait)
+      ->add_option("--timeout", options->seconds, "so many seconds at most")
+      ->type_name("SECONDS")
+      ->capture_default_str();
   (void)add(app, options, "log", "what was changed, from the ledger", log);
   CLI::App* planned = add(app, options, "plan", "what a change would do, without doing it", plan);
-  planned->add_option("OPERATION", options->word, "pin, unpin, trial, bless, hold-on, hold-off or protect")->required();
+  planned->add_option("OPERATION", options->word, "pin, unpin, trial, bless, reject, hold-on, hold-off or protect")
+      ->required();
   planned->add_option("RELEASE", options->release, "the kernel");
   add_change(app, options, "pin", "start this kernel from now on", true);
   add_change(app, options, "unpin", "give the distribution its own choice back", false);
   add_change(app, options, "trial", "start this kernel once, at the next boot", true);
   add_change(app, options, "bless", "this kernel is good", true);
+  add_change(app, options, "reject", "this kernel is bad: it no longer starts by itself", true);
   add_change(app, options, "hold", "new kernels wait for a verdict", false);
   add_change(app, options, "protect", "keep this kernel from automatic removal", true);
   return [options](const Context& context) { return options->chosen(context); };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/kernel.hpp"
+#include "grub/last_good.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -142,6 +143,17 @@ Json json_kernel_status(const KernelView& view) {
   out["running"] = text_or_null(view.inventory.running);
   add_choices(view, out);
   out["choices"] = json_choices(view);
+  out["verdicts"] = Json::array();
+  for (const auto& [release, known] : view.qualifications.kernels)
+    out["verdicts"].push_back(
+        {{"release", release},
+         {"state", to_string(known.state)},
+         {"reason", text_or_null(known.reason)},
+         {"since", known.since == 0 ? Json(nullptr) : time_or_null(wall_from_microseconds(known.since * 1'000'000))},
+         {"on_trial", known.on_trial()},
+         {"trials", known.trials},
+         {"gpus", words(known.gpus)}});
+  out["last_known_good"] = text_or_null(grub::last_known_good(view.inventory, view.qualifications, {}));
   out["advisories"] = Json::array();
   for (const grub::Kernel& kernel : view.inventory.kernels) {
     const auto matches = view.matches.find(kernel.release);

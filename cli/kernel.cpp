@@ -2,28 +2,13 @@
 #include "cli/kernel.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "grub/known_faults.hpp"
 #include "telemetry/asic.hpp"
 #include "telemetry/discovery.hpp"
 
 namespace gpuhealth::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-// The tree's own, those installed with this program, or those of its source tree.
-std::string find_advisories(const std::string& root) {
-  std::vector<fs::path> places = {fs::path(root) / "etc/gpuhealthd/advisories.d",
-                                  fs::path(root) / "usr/share/gpuhealthd/advisories.d"};
-  std::error_code ignored;
-  const fs::path self = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  places.push_back(self.parent_path() / "share/gpuhealthd/advisories.d");
-  places.push_back(self.parent_path().parent_path().parent_path() / "etc/advisories.d");
-  for (const fs::path& place : places)
-    if (fs::is_directory(place, ignored)) return place.string();
-  return {};
-}
 
 std::vector<std::string> find_gfx(const std::string& root) {
   std::vector<std::string> out;
@@ -32,24 +17,6 @@ std::vector<std::string> find_gfx(const std::string& root) {
   for (const DeviceInfo& device : found->devices)
     if (!device.gfx.empty() && std::ranges::find(out, device.gfx) == out.end()) out.push_back(device.gfx);
   return out;
-}
-
-grub::AdvisoryQuestion question_of(const KernelView& view, const grub::Kernel& kernel) {
-  grub::AdvisoryQuestion question;
-  question.kernel = grub::identify(kernel, view.inventory.distribution, view.inventory.version_id);
-  question.gfx = view.gfx;
-  if (kernel.amdgpu == grub::AmdgpuModule::Dkms || kernel.dkms_lacking) question.module_version = kernel.dkms_version;
-  for (const grub::Package& package : view.inventory.packages.all) {
-    if (package.name == "amdgpu-dkms" && question.module_version.empty() && kernel.dkms_lacking) {
-      const auto colon = package.version.find(':');
-      question.module_version = package.version.substr(colon == std::string::npos ? 0 : colon + 1);
-    }
-    if (package.name.find("firmware") != std::string::npos && question.firmware_version.empty()) {
-      question.firmware_version = package.version;
-      question.firmware_ordering = view.inventory.packages.manager;
-    }
-  }
-  return question;
 }
 
 grub::Kernel imagined(const std::string& release) {
@@ -72,9 +39,10 @@ Result<void> look_at_kernels(KernelView& view, const std::string& root, const st
   view.pin_over = grub::day_ended(view.choices.expires, SystemClock().now().wall).value_or(false);
   view.qualifications = grub::read_qualifications(*tree);
   view.gfx = find_gfx(tree->root());
-  view.advisories = grub::load_advisories(advisories.empty() ? find_advisories(view.root) : advisories);
+  view.advisories = grub::load_advisories(advisories.empty() ? grub::find_advisories(view.root) : advisories);
   for (const grub::Kernel& kernel : view.inventory.kernels)
-    view.matches[kernel.release] = grub::match(view.advisories.advisories, question_of(view, kernel));
+    view.matches[kernel.release] =
+        grub::match(view.advisories.advisories, grub::question_about(view.inventory, kernel, view.gfx));
   return {};
 }
 
@@ -96,7 +64,7 @@ std::string next_boot_line(const KernelView& view) {
   return what + " boots next: " + next.reason;
 }
 
-SafeToUpdate safe_to_update(const KernelView& view, const std::string& release) {
+SafeToUpdate safe_to_update(const KernelView& view, const std::string& release, const grub::Package* pending) {
   SafeToUpdate out;
   out.answer = "unknown";
   out.candidate = release;
@@ -111,8 +79,9 @@ SafeToUpdate safe_to_update(const KernelView& view, const std::string& release) 
     return out;
   }
   const grub::Kernel* kernel = grub::find_kernel(view.inventory, out.candidate);
-  const grub::Kernel asked = kernel != nullptr ? *kernel : imagined(out.candidate);
-  out.matches = grub::match(view.advisories.advisories, question_of(view, asked));
+  grub::Kernel asked = kernel != nullptr ? *kernel : imagined(out.candidate);
+  if (kernel == nullptr && pending != nullptr) asked.package = *pending;
+  out.matches = grub::match(view.advisories.advisories, grub::question_about(view.inventory, asked, view.gfx));
   const auto qualified = view.qualifications.kernels.find(out.candidate);
   const auto state =
       qualified == view.qualifications.kernels.end() ? grub::QualificationState::Installed : qualified->second.state;

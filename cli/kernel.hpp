@@ -42,7 +42,8 @@ struct SafeToUpdate {
   std::string reason;
   std::vector<grub::AdvisoryMatch> matches;
 };
-SafeToUpdate safe_to_update(const KernelView& view, const std::string& release);
+// `pending`: the package that the manager would install, where the kernel is not installed yet.
+SafeToUpdate safe_to_update(const KernelView& view, const std::string& release, const grub::Package* pending = nullptr);
 
 Json json_kernel_list(const KernelView& view);
 Json json_kernel_status(const KernelView& view);

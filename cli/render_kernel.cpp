@@ -70,6 +70,16 @@ Page render_kernel_status(const KernelView& view, const Terminal& terminal) {
                    0, terminal.columns);
   if (!view.choices.trial.empty()) page.line({{"Trial: " + view.choices.trial}});
   if (view.choices.hold) page.line({{"New kernels wait for a verdict (hold)."}});
+  for (const auto& [release, known] : view.qualifications.kernels) {
+    const bool running = release == view.inventory.running;
+    const bool bad =
+        known.state == grub::QualificationState::Rejected || known.state == grub::QualificationState::NeverCameBack;
+    if (!running && !bad) continue;
+    page.paragraph({release + (running ? " runs, and is " : " is ") + std::string(to_string(known.state)) +
+                        (known.reason.empty() ? "" : ": " + known.reason),
+                    bad ? Tone::Warning : Tone::Plain},
+                   0, terminal.columns);
+  }
   for (const grub::Kernel& kernel : view.inventory.kernels) {
     const auto matches = view.matches.find(kernel.release);
     if (matches == view.matches.end() || matches->second.empty()) continue;

@@ -124,6 +124,7 @@ void CanaryService::Impl::next_worker(const std::string& device, double limit_s)
   if (lines.empty()) {
     running.erase(device);
     scheduler.finished(device, seconds(clock.now().steady));
+    if (on.run_ended) on.run_ended(device);
     return;
   }
   canary::WorkerProcess::Handlers handlers;
@@ -161,6 +162,7 @@ void CanaryService::Impl::measured(const canary::Measurement& m, const std::stri
   if (const auto pid = m.notes.find("pid"); m.status == canary::Status::Stuck && pid != m.notes.end())
     stuck[m.device].insert(std::max(1, std::atoi(pid->second.c_str())));
   const auto outcome = watch.observe(m);
+  if (on.measured) on.measured(m, outcome);
   if (outcome.next_after_s) scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
   for (const auto& f : outcome.findings) {
     if (f.finding.kind == FindingKind::Stall) {
@@ -192,6 +194,14 @@ void CanaryService::start() {
   const auto folder = impl_->options.results.substr(0, impl_->options.results.rfind('/'));
   mkdir(folder.c_str(), 0750);
   impl_->restore();
+}
+
+void CanaryService::ask_now(const std::string& device) {
+  impl_->scheduler.ask_now(device, std::min(impl_->options.schedule.most_tier, 1));
+}
+
+std::vector<canary::stats::BaselineView> CanaryService::baselines() const {
+  return impl_->watch.baselines();
 }
 
 void CanaryService::look() {

@@ -38,6 +38,9 @@ class CanaryService {
     std::function<std::vector<canary::DeviceSituation>()> devices;  // by PCI address
     std::function<void(const health::CanaryFinding&)> finding;
     std::function<void(Severity, const std::string&)> log;
+    // Each result with what it meant, and the end of each run; both may be null.
+    std::function<void(const canary::Measurement&, const health::CanaryOutcome&)> measured;
+    std::function<void(const std::string& device)> run_ended;
   };
   CanaryService(boost::asio::io_context& io, const Clock& clock, Options options, Handlers handlers);
   ~CanaryService();
@@ -46,6 +49,9 @@ class CanaryService {
   void start();
   // What is due is started. To be called with every sample, which is often enough and wakes nobody a second time.
   void look();
+  // The next run of this device is due now.
+  void ask_now(const std::string& device);
+  [[nodiscard]] std::vector<canary::stats::BaselineView> baselines() const;
 
  private:
   struct Impl;

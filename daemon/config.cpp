@@ -52,6 +52,14 @@ constexpr std::array kUnits = std::to_array<UnitRow>({
 });
 
 constexpr std::array<std::string_view, 3> kSources = {"sysfs", "rocm-smi", "both"};  // as TelemetrySource
+constexpr std::array<std::string_view, 2> kFailedTrial = {"stay", "reboot"};         // as FailedTrial
+
+// The words of a kind that is one of several; empty: it is a number.
+std::span<const std::string_view> words_of(SettingKind kind) {
+  if (kind == SettingKind::Source) return kSources;
+  if (kind == SettingKind::FailedTrial) return kFailedTrial;
+  return {};
+}
 
 std::string units_of(SettingKind kind) {
   std::string out;
@@ -235,10 +243,13 @@ std::span<const SettingInfo> all_settings() {
 }
 
 Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
-  if (kind == SettingKind::Source) {
-    const auto* const name = std::ranges::find(kSources, text);
-    if (name != kSources.end()) return name - kSources.begin();
-    return fail(ErrorCode::InvalidInput, shown(text) + " is none of sysfs, rocm-smi and both");
+  if (const auto words = words_of(kind); !words.empty()) {
+    const auto name = std::ranges::find(words, text);
+    if (name != words.end()) return name - words.begin();
+    std::string list(words.front());
+    for (std::size_t i = 1; i < words.size(); ++i)
+      list += (i + 1 == words.size() ? " and " : ", ") + std::string(words[i]);
+    return fail(ErrorCode::InvalidInput, shown(text) + " is none of " + list);
   }
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
@@ -259,8 +270,8 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
 }
 
 std::string format_setting(SettingKind kind, std::int64_t value) {
-  if (kind == SettingKind::Source && value >= 0 && value < std::ssize(kSources))
-    return std::string(kSources[static_cast<std::size_t>(value)]);
+  if (const auto words = words_of(kind); value >= 0 && value < std::ssize(words))
+    return std::string(words[static_cast<std::size_t>(value)]);
   for (const auto& row : kUnits) {
     const auto factor = static_cast<std::int64_t>(row.factor);
     if (row.kind == kind && value % factor == 0 && (value != 0 || factor == 1))

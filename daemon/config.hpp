@@ -21,9 +21,11 @@ struct Settings {
 #undef SETTING
 };
 
-enum class SettingKind : std::uint8_t { Duration, Count, Size, Days, Source };
+enum class SettingKind : std::uint8_t { Duration, Count, Size, Days, Source, FailedTrial };
 // What telemetry.source says.
 enum TelemetrySource : std::int64_t { kSysfs, kRocmSmi, kBoth };
+// What kernel.failed-trial says.
+enum FailedTrial : std::int64_t { kStay, kReboot };
 
 struct SettingInfo {
   std::string_view key;

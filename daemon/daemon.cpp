@@ -56,6 +56,12 @@ dbus::Requests Daemon::Impl::requests() {
   };
   on.acknowledge = [this](const std::string& id, const auto& then) { then(acknowledge(id)); };
   on.reload = [this](const auto& then) { then(reload()); };
+  on.kernel = [this](const dbus::KernelRequest& request, const auto& then) {
+    if (kernel) return kernel->asked(request, then);
+    then(fail(
+        ErrorCode::Unavailable,
+        "this daemon was not started by systemd as root, or looks at another tree: it does not look after kernels"));
+  };
   return on;
 }
 
@@ -87,6 +93,7 @@ void Daemon::Impl::start() {
   });
   start_watchdog();
   start_canaries();
+  start_kernel();
 }
 
 void Daemon::Impl::restore_history() {
@@ -136,6 +143,7 @@ void Daemon::Impl::on_tick() {
   look_at_clients(now.steady);
   ask_rocm_smi(now.steady);
   if (canaries && !devices.empty()) canaries->look();
+  if (kernel) kernel->tick();
   mark_stale();
   refresh_bus();
   schedule_tick();
@@ -202,6 +210,12 @@ void Daemon::Impl::start_canaries() {
     };
   }
   CanaryService::Handlers on;
+  on.measured = [this](const canary::Measurement& m, const health::CanaryOutcome& outcome) {
+    if (kernel) kernel->measured(m, outcome);
+  };
+  on.run_ended = [this](const std::string& device) {
+    if (kernel) kernel->run_ended(device);
+  };
   on.devices = [this] { return canary_situations(); };
   on.finding = [this](const health::CanaryFinding& finding) { on_canary(finding); };
   on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
@@ -375,6 +389,7 @@ void Daemon::Impl::publish(const health::Change& change) {
     case health::ChangeKind::Raised:
       return;  // not yet sure: nobody is told
     case health::ChangeKind::Confirmed:
+      if (kernel) kernel->confirmed(c);
       event(c.severity, "condition.confirmed", c.device,
             c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
       break;
@@ -467,6 +482,10 @@ Daemon::~Daemon() = default;
 
 void Daemon::start() {
   impl_->start();
+}
+
+void Daemon::stopped() {
+  if (impl_->kernel) impl_->kernel->stopped();
 }
 
 void Daemon::reload() {

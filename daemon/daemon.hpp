@@ -22,6 +22,7 @@ struct Options {
   std::string reader;            // path of gpuhealth-reader
   double speed = 1;              // of the clock that the daemon is given: its timers run as much faster
   std::string canary;            // path of gpuhealth-canary
+  std::string act;               // path of gpuhealth-act
   std::string nvml_library;      // empty: libnvidia-ml.so.1
   std::string rocm_smi_library;  // empty: librocm_smi64.so.1
 };
@@ -34,7 +35,8 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   void start();
-  void reload();  // reads the configuration again; a bad one leaves the last good one in force
+  void stopped();  // the last word: it was told to stop
+  void reload();   // reads the configuration again; a bad one leaves the last good one in force
 
  private:
   struct Impl;

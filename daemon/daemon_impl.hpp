@@ -21,6 +21,7 @@
 #include "daemon/canary_unit.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/hotplug.hpp"
+#include "daemon/kernel_service.hpp"
 #include "daemon/log.hpp"
 #include "daemon/log_events.hpp"
 #include "daemon/room_options.hpp"
@@ -79,6 +80,7 @@ struct Daemon::Impl {
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
+  std::unique_ptr<KernelService> kernel;
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
   SteadyTime next_clients;
@@ -105,6 +107,7 @@ struct Daemon::Impl {
   void schedule_watchdog();
   void start_watchdog();
   void start_canaries();
+  void start_kernel();
   std::vector<canary::DeviceSituation> canary_situations() const;
   void on_canary(const health::CanaryFinding& finding);
   void restore_history();

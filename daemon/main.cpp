@@ -159,6 +159,7 @@ int main(int argc, char** argv) {
   }
   if (line.options.reader.empty()) line.options.reader = find_program("gpuhealth-reader");
   line.options.canary = find_program("gpuhealth-canary");
+  line.options.act = find_program("gpuhealth-act");
   // Two threads allocate; the default of eight arenas a core would keep memory that nobody uses.
   mallopt(M_ARENA_MAX, 2);
   std::signal(SIGPIPE, SIG_IGN);
@@ -169,6 +170,7 @@ int main(int argc, char** argv) {
   boost::asio::signal_set stop(io, SIGINT, SIGTERM);
   stop.async_wait([&](const boost::system::error_code&, int) {
     sd_notify(0, "STOPPING=1");
+    daemon.stopped();
     io.stop();
   });
   boost::asio::signal_set hangup(io, SIGHUP);

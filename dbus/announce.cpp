@@ -122,6 +122,10 @@ bool announce(sd_bus* bus, Model& model) {
     if (!room(bus)) return true;
     properties_changed(bus, kRootPath, kManagerInterface, model.manager_changed, manager_property::kNames);
   }
+  if (model.kernel_changed.any()) {
+    if (!room(bus)) return true;
+    properties_changed(bus, kKernelPath, kKernelInterface, model.kernel_changed, kernel_property::kNames);
+  }
   model.to_tell = false;
   return true;
 }

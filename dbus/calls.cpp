@@ -211,4 +211,16 @@ int Calls::reload(sd_bus_message* call) {
   return 1;
 }
 
+int Calls::kernel(sd_bus_message* call, KernelRequest request) {
+  if (!requests_.kernel) return refuse(call, ErrorCode::Unavailable, "this daemon does not look after kernels");
+  auto pending = open(call);
+  if (!pending) return 1;
+  authority_.check(call, kPolkitManageKernel,
+                   [this, pending, request = std::move(request)](const std::optional<Refusal>& refusal) {
+                     if (refusal) return pending->finish(*refusal);
+                     requests_.kernel(request, [pending](const Result<void>& result) { pending->finish(result); });
+                   });
+  return 1;
+}
+
 }  // namespace gpuhealth::dbus

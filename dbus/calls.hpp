@@ -34,6 +34,7 @@ class Calls {
   int acknowledge(sd_bus_message* call);  // id in the message
   int acknowledge(sd_bus_message* call, const std::string& condition);
   int reload(sd_bus_message* call);
+  int kernel(sd_bus_message* call, KernelRequest request);
 
  private:
   struct Shared;

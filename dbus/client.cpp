@@ -2,12 +2,14 @@
 #include "dbus/client.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "dbus/kernel_client.hpp"
 #include "dbus/names.hpp"
 #include "dbus/records.hpp"
 #include "dbus/sd.hpp"
@@ -185,6 +187,48 @@ Result<Client> Client::connect(const std::string& address, milliseconds deadline
 
 namespace {
 
+std::string* text_of(KernelState& view, std::string_view name) {
+  if (name == "Running") return &view.running;
+  if (name == "Next") return &view.next;
+  if (name == "NextReason") return &view.next_reason;
+  if (name == "LastKnownGood") return &view.last_known_good;
+  if (name == "Pinned") return &view.pinned;
+  if (name == "Trial") return &view.trial;
+  return name == "State" ? &view.state : nullptr;
+}
+
+// Properties of a newer daemon are passed over.
+KernelState read_kernel(Reader& in) {
+  KernelState view;
+  const auto text = [&](std::string& to) {
+    if (!in.enter('v', "s")) return;
+    to = in.text();
+    in.leave();
+  };
+  if (!in.enter('a', "{sv}")) return view;
+  while (in.enter('e', "sv")) {
+    const std::string name = in.text();
+    if (name == "Hold") {
+      if (in.enter('v', "b")) {
+        view.hold = in.flag();
+        in.leave();
+      }
+    } else if (name == "Advisories") {
+      if (in.enter('v', "as")) {
+        view.advisories = read_texts(in);
+        in.leave();
+      }
+    } else if (std::string* field = text_of(view, name)) {
+      text(*field);
+    } else {
+      in.skip("v");
+    }
+    in.leave();
+  }
+  in.leave();
+  return view;
+}
+
 template <class Rows, class Read>
 Result<Rows> decoded(Result<MessagePtr> reply, const Read& read) {
   if (!reply) return tl::unexpected(reply.error());
@@ -256,6 +300,71 @@ Result<void> Client::watch(milliseconds tick, const std::function<bool()>& on_ch
     if (r < 0 && r != -EINTR)
       return fail(ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-r), -r);
   }
+}
+
+// --- the kernel's object
+
+struct KernelClient::Impl {
+  BusPtr bus;
+  milliseconds deadline{};
+
+  Result<MessagePtr> call(sd_bus_message* message, milliseconds limit) {
+    BusError error;
+    sd_bus_message* reply = nullptr;
+    const int r = sd_bus_call(bus.get(), message, microseconds(limit), error.get(), &reply);
+    if (r < 0) return tl::unexpected(from_bus(error, r));
+    return MessagePtr(reply);
+  }
+};
+
+KernelClient::KernelClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+KernelClient::KernelClient(KernelClient&&) noexcept = default;
+KernelClient& KernelClient::operator=(KernelClient&&) noexcept = default;
+KernelClient::~KernelClient() = default;
+
+Result<KernelClient> KernelClient::connect(const std::string& address, milliseconds deadline) {
+  const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
+  const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
+  auto bus = open_bus(where);
+  if (!bus) return tl::unexpected(bus.error());
+  auto impl = std::make_unique<Impl>();
+  impl->bus = std::move(*bus);
+  impl->deadline = deadline;
+  const std::string text = where.empty() ? "the system bus" : "the bus at " + where;
+  if (auto ready = wait_ready(impl->bus.get(), text, deadline); !ready) return tl::unexpected(ready.error());
+  return KernelClient(std::move(impl));
+}
+
+Result<KernelState> KernelClient::state() {
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(impl_->bus.get(), &raw, kBusName, kKernelPath,
+                                         "org.freedesktop.DBus.Properties", "GetAll");
+  const MessagePtr message(raw);
+  if (r >= 0) r = Writer(raw).text(kKernelInterface).error();
+  if (r < 0) return fail(ErrorCode::Unavailable, "the bus is gone", -r);
+  return decoded<KernelState>(impl_->call(raw, impl_->deadline), read_kernel);
+}
+
+Result<void> KernelClient::ask(const KernelRequest& request) {
+  using V = KernelRequest::Verb;
+  constexpr std::chrono::minutes kMenuTime{20};
+  constexpr std::array kMethods = {"Pin", "Unpin", "Trial", "Hold", "Bless", "Reject", "Qualify"};
+  const char* method = kMethods.at(static_cast<std::size_t>(request.verb));
+  sd_bus_message* raw = nullptr;
+  int r = sd_bus_message_new_method_call(impl_->bus.get(), &raw, kBusName, kKernelPath, kKernelInterface, method);
+  const MessagePtr message(raw);
+  if (r >= 0) {
+    Writer out(raw);
+    if (request.verb == V::Pin || request.verb == V::Trial) out.text(request.release);
+    if (request.verb == V::Pin) out.text(request.expires);
+    if (request.verb == V::Hold) out.flag(request.on);
+    r = out.error();
+  }
+  if (r >= 0) r = sd_bus_message_set_allow_interactive_authorization(raw, 1);
+  if (r < 0) return fail(ErrorCode::Internal, std::string("cannot write the call ") + method, -r);
+  auto reply = impl_->call(raw, kMenuTime);
+  if (!reply) return tl::unexpected(reply.error());
+  return {};
 }
 
 }  // namespace gpuhealth::dbus

@@ -43,6 +43,12 @@ void Model::set_manager(const ManagerState& state) {
   to_tell |= manager_changed.any();
 }
 
+void Model::set_kernel(const KernelState& state) {
+  kernel_changed |= differences(kernel, state);
+  kernel = state;
+  to_tell |= kernel_changed.any();
+}
+
 void Model::set_device(const DeviceInfo& device) {
   const std::string id = device.id();
   const std::string path = device_path(id);
@@ -157,6 +163,7 @@ void Model::mark_all_told() {
   removals.clear();
   events.clear();
   manager_changed.reset();
+  kernel_changed.reset();
   for (auto& [path, object] : devices) {
     object.announced = true;
     object.changed.reset();

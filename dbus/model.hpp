@@ -16,6 +16,7 @@
 #include "core/device.hpp"
 #include "core/event.hpp"
 #include "core/sample.hpp"
+#include "dbus/kernel_object.hpp"
 #include "dbus/server.hpp"
 
 namespace gpuhealth::dbus {
@@ -62,6 +63,7 @@ struct Removal {
 class Model {
  public:
   void set_manager(const ManagerState& state);
+  void set_kernel(const KernelState& state);
   void set_device(const DeviceInfo& device);
   void set_sample(const Sample& sample);  // of a device that is not set: ignored
   void set_clients(const std::string& id, std::vector<GpuClient> clients);
@@ -80,6 +82,8 @@ class Model {
   ManagerState manager;
   std::string health = "ok";
   std::bitset<manager_property::Count> manager_changed;
+  KernelState kernel;
+  KernelChanges kernel_changed;
   std::map<std::string, DeviceObject> devices;        // by object path
   std::map<std::string, ConditionObject> conditions;  // by object path
   std::vector<Removal> removals;

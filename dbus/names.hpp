@@ -14,10 +14,13 @@ inline constexpr const char kBusName[] = "org.gpuhealth1";
 inline constexpr const char kRootPath[] = "/org/gpuhealth1";
 inline constexpr const char kDevicePrefix[] = "/org/gpuhealth1/device";
 inline constexpr const char kConditionPrefix[] = "/org/gpuhealth1/condition";
+inline constexpr const char kKernelPath[] = "/org/gpuhealth1/kernel";
 inline constexpr const char kManagerInterface[] = "org.gpuhealth1.Manager";
 inline constexpr const char kDeviceInterface[] = "org.gpuhealth1.Device";
 inline constexpr const char kConditionInterface[] = "org.gpuhealth1.Condition";
+inline constexpr const char kKernelInterface[] = "org.gpuhealth1.Kernel";
 inline constexpr const char kPolkitManageDevice[] = "org.gpuhealth1.device.manage";
+inline constexpr const char kPolkitManageKernel[] = "org.gpuhealth1.kernel.manage";
 
 // What one answer holds at most; who asks for more gets this many.
 inline constexpr std::uint32_t kMaxHistoryPoints = 4096;

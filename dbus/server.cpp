@@ -192,6 +192,10 @@ void Server::set_manager(const ManagerState& state) {
   impl_->model.set_manager(state);
   impl_->pump();
 }
+void Server::set_kernel(const KernelState& state) {
+  impl_->model.set_kernel(state);
+  impl_->pump();
+}
 void Server::set_device(const DeviceInfo& device) {
   impl_->model.set_device(device);
   impl_->pump();

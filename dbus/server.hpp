@@ -19,6 +19,7 @@
 #include "core/event.hpp"
 #include "core/reading.hpp"
 #include "core/sample.hpp"
+#include "dbus/kernel.hpp"
 #include "store/database.hpp"
 
 namespace boost::asio {
@@ -37,6 +38,7 @@ struct Requests {
       past_conditions;
   std::function<void(std::string condition_id, std::function<void(Result<void>)>)> acknowledge;  // polkit has said yes
   std::function<void(std::function<void(Result<void>)>)> reload;                                 // likewise
+  KernelHandler kernel;                                                                          // likewise
 };
 
 struct ManagerState {
@@ -68,6 +70,7 @@ class Server {
   [[nodiscard]] std::size_t queued() const;  // messages that the bus has not taken yet; bounded
 
   void set_manager(const ManagerState& state);
+  void set_kernel(const KernelState& state);
   void set_device(const DeviceInfo& device);  // adds, or replaces what changed (InterfacesAdded / PropertiesChanged)
   void set_sample(const Sample& sample);      // PropertiesChanged only for what is not a fluctuating number
   void set_clients(const std::string& id, std::vector<GpuClient> clients);  // polled: no signal

@@ -11,6 +11,7 @@
 
 #include "dbus/announce.hpp"
 #include "dbus/calls.hpp"
+#include "dbus/kernel_object.hpp"
 #include "dbus/model.hpp"
 #include "dbus/names.hpp"
 #include "dbus/records.hpp"
@@ -239,6 +240,8 @@ std::vector<SlotPtr> add_objects(sd_bus* bus, Objects& objects) {
   r = sd_bus_add_object_manager(bus, &slot, kRootPath);
   keep(r, slot);
   r = sd_bus_add_object_vtable(bus, &slot, kRootPath, kManagerInterface, kManagerTable, &objects);
+  keep(r, slot);
+  r = sd_bus_add_object_vtable(bus, &slot, kKernelPath, kKernelInterface, kKernelTable, &objects);
   keep(r, slot);
   r = sd_bus_add_fallback_vtable(bus, &slot, kDevicePrefix, kDeviceInterface, kDeviceTable, &find<&Model::devices>,
                                  &objects);

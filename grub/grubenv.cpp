@@ -39,7 +39,8 @@ struct Line {
   std::string_view raw;  // the value, escaped
 };
 
-// The first '#' at a line's begin starts the padding: GRUB skips such lines.
+// GRUB skips lines that begin with '#': grub-editenv itself writes a warning into one. What runs to the end of the
+// block without a newline is the padding.
 std::vector<Line> lines_of(std::string_view bytes) {
   std::vector<Line> out;
   std::size_t at = kSignature.size();
@@ -54,6 +55,10 @@ std::vector<Line> lines_of(std::string_view bytes) {
   return out;
 }
 
+bool padding_begins(std::string_view bytes, std::size_t at) {
+  return bytes[at] == '#' && bytes.find('\n', at) == std::string_view::npos;
+}
+
 void find_damage(std::string_view bytes, GrubEnv& env) {
   const auto add = [&](std::string text) { env.damage.push_back(std::move(text)); };
   if (bytes.empty()) return add("it is empty");
@@ -63,11 +68,14 @@ void find_damage(std::string_view bytes, GrubEnv& env) {
   if (bytes.find('\0') != std::string_view::npos) add("it has NUL bytes");
   if (!env.usable) return;
   std::size_t at = kSignature.size();
-  while (at < bytes.size() && bytes[at] != '#') {
-    const std::size_t end = line_end(bytes, at);
+  while (at < bytes.size() && !padding_begins(bytes, at)) {
+    const std::size_t end = bytes[at] == '#' ? bytes.find('\n', at) + 1 : line_end(bytes, at);
     const std::string_view line = bytes.substr(at, end - at);
-    if (!line.ends_with('\n') || line.find('=') == std::string_view::npos) return add("a line is cut or has no '='");
     at = end;
+    if (line.starts_with("##") && bytes.size() <= kGrubEnvSize)
+      return add("something other than padding follows the padding's begin");
+    if (line.starts_with('#')) continue;
+    if (!line.ends_with('\n') || line.find('=') == std::string_view::npos) return add("a line is cut or has no '='");
   }
   if (bytes.substr(at).find_first_not_of('#') != std::string_view::npos && bytes.size() <= kGrubEnvSize)
     add("something other than padding follows the padding's begin");
@@ -96,10 +104,10 @@ Result<std::string> with_value(std::string_view bytes, std::string_view name, st
   std::string out(kSignature);
   bool placed = false;
   std::size_t at = kSignature.size();
-  while (at < bytes.size() && bytes[at] != '#') {
-    const std::size_t end = line_end(bytes, at);
+  while (at < bytes.size() && !padding_begins(bytes, at)) {
+    const std::size_t end = bytes[at] == '#' ? bytes.find('\n', at) + 1 : line_end(bytes, at);
     const std::string_view old = bytes.substr(at, end - at);
-    if (old.substr(0, old.find('=')) != name) {
+    if (old.starts_with('#') || old.substr(0, old.find('=')) != name) {
       out += old;
     } else if (!placed) {
       out += line;

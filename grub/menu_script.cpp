@@ -35,6 +35,8 @@ entry() {
   case $text in *linux*) ;; *) text=$($4) ;; esac
   [ -n "$text" ] || return 0
   printf "menuentry '%s' --class gnu-linux --class gnu --class os --id '%s' {\n" "$2" "$1"
+  # Tells a trial that was started from one that was not: GRUB writes it before the kernel runs.
+  [ "$1" != gpuhealth-trial ] || printf '\tset gpuhealth_trial=started\n\tsave_env gpuhealth_trial\n'
   printf '%s\n' "$text" | awk -v more="$5" '/^[ \t]*linux(16|efi)?[ \t]/ && more != "" { $0 = $0 " " more } { print }'
   printf '}\n'
 }

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 
-#include <nlohmann/json.hpp>
-
+#include "grub/decide.hpp"
+#include "grub/known_faults.hpp"
 #include "grub/menu_script.hpp"
 #include "grub/preflight.hpp"
 #include "grub/qualification.hpp"
@@ -17,138 +16,10 @@
 namespace gpuhealth::grub {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 7> kOperations = {"pin",     "unpin",    "trial",  "bless",
-                                                         "hold-on", "hold-off", "protect"};
+constexpr std::array<std::string_view, 9> kOperations = {"pin",      "unpin",   "trial",  "bless",     "hold-on",
+                                                         "hold-off", "protect", "reject", "trial-over"};
 
 constexpr std::string_view kLedgerOwner = "kernel";
-
-std::string text_in(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
-}
-
-std::string release_at(const Inventory& inventory, const Tree& tree, const Choice& choice) {
-  if (!choice.known) return {};
-  for (const FlatEntry& entry : flatten(inventory.boot, tree))
-    if (entry.path == choice.path) return entry.release;
-  return {};
-}
-
-// The kernel to fall back to: the pinned one, else what boots without us, else what runs.
-std::string good_kernel(const Inventory& inventory, const Tree& tree, const Choices& choices,
-                        const std::string& not_this) {
-  if (!choices.pinned.empty()) return choices.pinned;
-  std::string lasting = release_at(inventory, tree, inventory.boot.lasting);
-  if (!lasting.empty() && lasting != not_this) return lasting;
-  return inventory.running != not_this ? inventory.running : std::string();
-}
-
-std::string env_value(const Inventory& inventory, const std::string& key) {
-  if (!inventory.boot.grubenv) return {};
-  const auto found = inventory.boot.grubenv->values.find(key);
-  return found == inventory.boot.grubenv->values.end() ? std::string() : found->second;
-}
-
-Result<void> check_trial(const Tree& tree, const Inventory& inventory, const std::string& good,
-                         const std::string& release, const Surroundings& surroundings) {
-  if (good.empty())
-    return fail(ErrorCode::NotFound,
-                "there is no other kernel to fall back to: pin a good one first, then try " + release);
-  if (good == release)
-    return fail(ErrorCode::InvalidInput, release + " is what boots anyhow; a trial is for another kernel");
-  if (auto fine = check_kernel(tree, inventory, good); !fine) {
-    Error error = fine.error();
-    error.text = "the kernel to fall back to is not fit: " + error.text;
-    return tl::unexpected<Error>(std::move(error));
-  }
-  if (inventory.boot.loader == Loader::SystemdBoot) return {};
-  const std::string pending = env_value(inventory, "next_entry");
-  if (!pending.empty() && pending != kTrialId)
-    return fail(ErrorCode::InvalidInput, "another one-shot is pending: next_entry=" + pending + " in grubenv");
-  if (!env_value(inventory, "prev_saved_entry").empty())
-    return fail(ErrorCode::InvalidInput,
-                "grubenv has prev_saved_entry, an older kind of one-shot that is still pending");
-  if (inventory.boot.grubenv && !inventory.boot.grubenv->damage.empty())
-    return fail(ErrorCode::InvalidInput, inventory.boot.grubenv_path +
-                                             " is damaged: " + inventory.boot.grubenv->damage.front() +
-                                             "; make a new one with grub-editenv");
-  return surroundings.one_shot_works(tree, inventory.boot.grubenv_path);
-}
-
-}  // namespace
-
-std::optional<bool> day_ended(const std::string& day, WallTime now) {
-  std::tm tm{};
-  const char* end = strptime(day.c_str(), "%Y-%m-%d", &tm);
-  if (day.size() != 10 || end == nullptr || *end != '\0') return std::nullopt;
-  const int wanted = tm.tm_mday;
-  const std::time_t start = timegm(&tm);
-  if (start == -1 || tm.tm_mday != wanted) return std::nullopt;  // 31 November
-  return to_microseconds(now) / 1'000'000 >= start + 86'400;
-}
-
-namespace {
-
-Result<void> decide(const Tree& tree, const Inventory& inventory, const Request& request,
-                    const Surroundings& surroundings, Plan& plan) {
-  Choices& choices = plan.choices;
-  const auto need_kernel = [&]() -> Result<void> { return check_kernel(tree, inventory, request.release); };
-  switch (request.operation) {
-    case Operation::Pin:
-      if (auto fine = need_kernel(); !fine) return fine;
-      if (!request.expires.empty() && !day_ended(request.expires, surroundings.now))
-        return fail(ErrorCode::InvalidInput, "\"" + request.expires + "\" is not a day: give it as 2026-12-31 (UTC)");
-      choices.pinned = request.release;
-      choices.temporary = false;
-      choices.expires = request.expires;
-      break;
-    case Operation::Unpin:
-      choices = Choices{};
-      break;
-    case Operation::Trial: {
-      if (auto fine = need_kernel(); !fine) return fine;
-      const std::string good = good_kernel(inventory, tree, choices, request.release);
-      if (auto fine = check_trial(tree, inventory, good, request.release, surroundings); !fine) return fine;
-      choices.temporary = choices.pinned.empty() || choices.temporary;
-      choices.pinned = good;
-      if (choices.trial.empty() && inventory.boot.grubenv && inventory.boot.grubenv->values.contains("next_entry"))
-        choices.next_entry_before = env_value(inventory, "next_entry");
-      choices.trial = request.release;
-      break;
-    }
-    case Operation::Bless: {
-      if (auto fine = need_kernel(); !fine) return fine;
-      choices.trial.clear();
-      const bool keep = !choices.temporary && !choices.pinned.empty();
-      choices.pinned = keep ? request.release : std::string();
-      choices.temporary = false;
-      break;
-    }
-    case Operation::HoldOn: {
-      const std::string good = good_kernel(inventory, tree, choices, "");
-      if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
-      choices.temporary = false;
-      choices.pinned = good;
-      choices.hold = true;
-      break;
-    }
-    case Operation::HoldOff:
-      choices = Choices{};
-      break;
-    case Operation::Protect:
-      if (auto fine = need_kernel(); !fine) return fine;
-      if (inventory.packages.manager != Ordering::Dpkg)
-        return fail(ErrorCode::Unavailable,
-                    "only apt lets one kernel be kept by a file; with dnf raise installonly_limit, with "
-                    "zypper name it in multiversion.kernels");
-      if (std::ranges::find(choices.protect, request.release) == choices.protect.end())
-        choices.protect.push_back(request.release);
-      break;
-  }
-  plan.wish = {choices.pinned, choices.trial};
-  return {};
-}
 
 void warn_of_pin(const Inventory& inventory, Plan& plan) {
   if (plan.wish.pinned.empty()) return;
@@ -179,10 +50,17 @@ void note_qualification(const Tree& tree, const Inventory& inventory, const Requ
     Qualification& one = all.kernels[release];
     const Kernel* kernel = find_kernel(inventory, release);
     (void)advance(one, event,
-                  {surroundings.boot_id, surroundings.now, kernel != nullptr ? kernel->build : std::string()});
+                  {surroundings.boot_id, surroundings.now, kernel != nullptr ? kernel->build : std::string()},
+                  request.reason);
   };
   if (request.operation == Operation::Trial) tell(request.release, QualificationEvent::Armed);
-  if (request.operation == Operation::Bless) tell(request.release, QualificationEvent::BlessedByPerson);
+  if (request.operation == Operation::Bless) {
+    tell(request.release, request.event.value_or(QualificationEvent::BlessedByPerson));
+    all.kernels[request.release].gpus = request.gpus;
+  }
+  if (request.operation == Operation::Reject)
+    tell(request.release, request.event.value_or(QualificationEvent::RejectedByPerson));
+  if (request.operation == Operation::TrialOver && request.event) tell(request.release, *request.event);
   if (request.operation == Operation::HoldOn) {
     for (const Kernel& kernel : inventory.kernels)
       if (kernel.release != choices.pinned && !kernel.running) tell(kernel.release, QualificationEvent::Held);
@@ -194,16 +72,26 @@ void note_qualification(const Tree& tree, const Inventory& inventory, const Requ
 Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request& request,
                      const Surroundings& surroundings) {
   const Selector* selector = selector_for(inventory.boot.loader);
-  if (selector == nullptr || !inventory.boot.refusal.empty())
-    return fail(ErrorCode::Unavailable, "nothing is changed: " + inventory.boot.refusal);
+  const bool verdict = request.operation == Operation::Bless || request.operation == Operation::Reject;
+  const bool steered = selector != nullptr && inventory.boot.refusal.empty();
+  const auto refused = [&] { return fail(ErrorCode::Unavailable, "nothing is changed: " + inventory.boot.refusal); };
+  if (!steered && !verdict) return refused();
   if (!request.release.empty() && !is_plain_release(request.release))
     return fail(ErrorCode::InvalidInput, "not a kernel release: " + request.release);
-  if (auto fine = check_place(tree, inventory); !fine) return tl::unexpected<Error>(fine.error());
   Work work;
-  work.plan.choices = read_choices(tree);
+  const Choices before = read_choices(tree);
+  work.plan.choices = before;
   if (auto fine = decide(tree, inventory, request, surroundings, work.plan); !fine)
     return tl::unexpected<Error>(fine.error());
   const Choices& choices = work.plan.choices;
+  if (verdict && choices == before) {  // it changes nothing of what boots, and nothing is touched there
+    note_qualification(tree, inventory, request, surroundings, choices, work.change);
+    work.plan.steps.push_back("note the verdict on " + request.release + ": " + std::string(kQualificationFile));
+    for (const auto& [path, state] : work.change.files) work.plan.files.push_back(path);
+    return work;
+  }
+  if (!steered) return refused();
+  if (auto fine = check_place(tree, inventory); !fine) return tl::unexpected<Error>(fine.error());
   const bool loader_untouched = request.operation == Operation::Protect;
   if (!loader_untouched) {
     auto change = selector->plan(inventory, tree, work.plan.wish);
@@ -218,11 +106,14 @@ Result<Work> prepare(const Tree& tree, const Inventory& inventory, const Request
   if (loader_untouched) work.change.steps.push_back("keep " + request.release + " from apt's automatic removal");
   // Our one-shot is over: its key gets back what it held before, which may be nothing. After it fired GRUB leaves it
   // there, empty.
-  const Choices before = read_choices(tree);
   const std::string pending = env_value(inventory, "next_entry");
-  if (!before.trial.empty() && choices.trial.empty() && inventory.boot.grubenv &&
-      inventory.boot.grubenv->damage.empty() && (pending == kTrialId || pending.empty()))
-    work.change.environment.emplace_back("next_entry", before.next_entry_before);
+  const bool over = (!before.trial.empty() && choices.trial.empty()) || request.operation == Operation::TrialOver;
+  if (over && inventory.boot.grubenv && inventory.boot.grubenv->damage.empty()) {
+    if (pending == kTrialId || pending.empty())
+      work.change.environment.emplace_back("next_entry", before.next_entry_before);
+    if (inventory.boot.grubenv->values.contains(kTrialMark))
+      work.change.environment.emplace_back(kTrialMark, std::nullopt);
+  }
   note_qualification(tree, inventory, request, surroundings, choices, work.change);
   work.change.files[std::string(kChoicesFile)] =
       choices_text(choices).empty() ? FileState{} : FileState{true, choices_text(choices), 0640};
@@ -371,33 +262,6 @@ std::optional<Operation> operation_from(std::string_view name) {
   return std::nullopt;
 }
 
-Choices read_choices(const Tree& tree) {
-  Choices out;
-  const auto text = tree.read(kChoicesFile, std::size_t{1} << 20);
-  if (!text) return out;
-  const Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) return out;
-  out.pinned = text_in(json, "pinned");
-  out.trial = text_in(json, "trial");
-  out.expires = text_in(json, "expires");
-  out.temporary = json.value("temporary", Json()) == Json(true);
-  out.hold = json.value("hold", Json()) == Json(true);
-  if (json.contains("next_entry_before") && json["next_entry_before"].is_string())
-    out.next_entry_before = json["next_entry_before"].get<std::string>();
-  if (json.contains("protect") && json["protect"].is_array())
-    for (const Json& item : json["protect"])
-      if (item.is_string()) out.protect.push_back(item.get<std::string>());
-  return out;
-}
-
-std::string choices_text(const Choices& choices) {
-  if (choices.pinned.empty() && choices.trial.empty() && !choices.hold && choices.protect.empty()) return {};
-  Json json = {{"pinned", choices.pinned}, {"temporary", choices.temporary}, {"hold", choices.hold},
-               {"trial", choices.trial},   {"expires", choices.expires},     {"protect", choices.protect}};
-  if (choices.next_entry_before) json["next_entry_before"] = *choices.next_entry_before;
-  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
-}
-
 Result<Plan> plan_operation(const Tree& tree, const Inventory& inventory, const Request& request,
                             const Surroundings& surroundings) {
   auto work = prepare(tree, inventory, request, surroundings);
@@ -426,25 +290,6 @@ Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& s
     out.push_back(entry.id);
   }
   return out;
-}
-
-Result<std::string> note_installed(const Tree& tree, const std::string& release, const Surroundings& surroundings) {
-  if (!is_plain_release(release)) return fail(ErrorCode::InvalidInput, "not a kernel release: " + release);
-  const auto ledger = Ledger::open(tree, *surroundings.system);  // for its lock
-  if (!ledger) return tl::unexpected<Error>(ledger.error());
-  Qualifications all = read_qualifications(tree);
-  Qualification& one = all.kernels[release];
-  const Occasion occasion{surroundings.boot_id, surroundings.now, {}};
-  // Under the same release there is another kernel now.
-  (void)advance(one, QualificationEvent::BuildChanged, occasion);
-  const Choices choices = read_choices(tree);
-  if (choices.hold && choices.pinned != release) (void)advance(one, QualificationEvent::Held, occasion);
-  std::string state(to_string(one.state));
-  if (auto put =
-          put_file(tree, *surroundings.system, std::string(kQualificationFile), {true, qualifications_text(all), 0640});
-      !put)
-    return tl::unexpected<Error>(put.error());
-  return state;
 }
 
 Result<Outcome> perform(const Tree& tree, const Request& request, const Surroundings& surroundings) {
@@ -486,8 +331,8 @@ Result<Outcome> perform(const Tree& tree, const Request& request, const Surround
     if (now && !(*now == state)) out.changed.push_back(path);
   }
   if (const auto after = take_inventory(tree)) {
-    out.next = release_at(*after, tree, after->boot.next);
-    out.lasting = release_at(*after, tree, after->boot.lasting);
+    out.next = release_of_choice(*after, tree, after->boot.next);
+    out.lasting = release_of_choice(*after, tree, after->boot.lasting);
   }
   return out;
 }

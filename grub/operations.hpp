@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/system.hpp"
 #include "grub/kernels.hpp"
+#include "grub/qualification.hpp"
 #include "grub/selector.hpp"
 #include "store/ledger.hpp"
 
@@ -25,9 +26,11 @@ struct Choices {
   bool temporary = false;  // pinned only for the length of a trial
   bool hold = false;       // new kernels wait for a verdict
   std::string trial;
+  std::string own_choice;                        // what the distribution started when a trial without a pin was armed
   std::string expires;                           // last day of the pin, "2026-12-31" UTC; empty: never
   std::vector<std::string> protect;              // kernels to keep besides these
   std::optional<std::string> next_entry_before;  // what grubenv held before the trial was armed
+  friend bool operator==(const Choices&, const Choices&) = default;
 };
 inline constexpr std::string_view kChoicesFile = "/var/lib/gpuhealthd/kernel.json";
 Choices read_choices(const Tree& tree);
@@ -35,7 +38,7 @@ Choices read_choices(const Tree& tree);
 std::optional<bool> day_ended(const std::string& day, WallTime now);
 std::string choices_text(const Choices& choices);
 
-enum class Operation : std::uint8_t { Pin, Unpin, Trial, Bless, HoldOn, HoldOff, Protect };
+enum class Operation : std::uint8_t { Pin, Unpin, Trial, Bless, HoldOn, HoldOff, Protect, Reject, TrialOver };
 std::string_view to_string(Operation operation);  // "pin", "unpin", "trial", "bless", "hold-on", …
 std::optional<Operation> operation_from(std::string_view name);
 
@@ -43,6 +46,11 @@ struct Request {
   Operation operation{};
   std::string release;
   std::string expires;
+  // Whose word it is, where it is not a person's: the canaries' (bless, reject), or what a boot has shown (trial-over).
+  std::optional<QualificationEvent> event = std::nullopt;
+  std::string reason = {};
+  std::vector<std::string> gpus = {};  // that are in the machine: a blessing is for these
+  bool by_itself = false;              // no person asked: a kernel is tried once
 };
 
 // What is outside: injected, so that tests need neither chroot nor a file system of a kind.
@@ -87,5 +95,9 @@ Result<std::vector<std::string>> recover(const Tree& tree, const Surroundings& s
 
 // A kernel was installed or updated: what the hooks of kernel packages tell. With hold on it waits for its verdict.
 Result<std::string> note_installed(const Tree& tree, const std::string& release, const Surroundings& surroundings);
+
+// One event of a kernel's life that changes nothing of what boots: canaries began, a person asks for them again.
+Result<std::string> note_event(const Tree& tree, const std::string& release, QualificationEvent event,
+                               const std::string& reason, const Surroundings& surroundings);
 
 }  // namespace gpuhealth::grub

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/clock.hpp"
 #include "core/tree.hpp"
@@ -33,13 +34,14 @@ enum class QualificationEvent : std::uint8_t {
   Armed,        // the next boot is its trial
   SeenRunning,  // this kernel runs, in another boot than the one that armed it
   SeenOther,    // another kernel of this system runs, in another boot than the one that armed it
-  SeenAway,     // the machine was up with another system meanwhile; nothing follows
+  SeenAway,     // it was not tried to the end, and not for a fault of its own: another system, an orderly shutdown
   CanariesStarted,
   CanariesPassed,
   CanariesFailed,
   BlessedByPerson,
   RejectedByPerson,
   BuildChanged,  // the package was updated under the same release: what was known is of another kernel
+  Asked,         // a person wants the running kernel to be qualified again
 };
 std::string_view to_string(QualificationEvent event);
 
@@ -50,6 +52,14 @@ struct Qualification {
   std::int64_t since = 0;     // seconds since 1970
   int trials = 0;             // without a person's word at most one
   std::string reason;
+  std::string seen_in_boot;       // boot id of the last boot in which it was seen running
+  std::vector<std::string> gpus;  // that it was blessed with, DeviceInfo::id(); empty: not known
+  // Its trial has no verdict yet.
+  [[nodiscard]] bool on_trial() const { return !armed_in_boot.empty(); }
+};
+
+struct Qualifications {
+  std::map<std::string, Qualification> kernels;  // by release
 };
 
 struct Occasion {
@@ -66,6 +76,23 @@ bool advance(Qualification& qualification, QualificationEvent event, const Occas
 // May the daemon arm a trial by itself? One trial a build; a person may always.
 bool may_try_by_itself(const Qualification& qualification);
 
+// What a boot shows of the boots before it.
+struct BootSigns {
+  std::string running;                // release
+  std::string build;                  // its `uname -v`; empty: not known
+  std::string boot_id;                // of this boot
+  bool one_shot_pending = false;      // the boot loader has not taken the trial's one-shot
+  std::optional<bool> entry_started;  // what the trial's own entry wrote into grubenv; null: this loader writes nothing
+  std::string ended_in_order;         // boot id of the last boot at whose end the daemon was told to stop
+};
+struct Became {
+  std::string release;
+  QualificationEvent event{};
+  std::string reason;
+};
+// What has become of every kernel that was under way, and that the running one runs. Once a boot.
+std::vector<Became> what_became(const Qualifications& all, const BootSigns& signs);
+
 struct Transition {
   QualificationState from;
   QualificationEvent event;
@@ -74,9 +101,6 @@ struct Transition {
 std::span<const Transition> all_transitions();
 
 inline constexpr std::string_view kQualificationFile = "/var/lib/gpuhealthd/qualification.json";
-struct Qualifications {
-  std::map<std::string, Qualification> kernels;  // by release
-};
 Qualifications read_qualifications(const Tree& tree);
 std::string qualifications_text(const Qualifications& all);  // empty: nothing is known
 

@@ -18,6 +18,9 @@ namespace gpuhealth::grub {
 // Ids that begin with a letter: GRUB takes one that begins with a digit for a number.
 inline constexpr std::string_view kPinnedId = "gpuhealth-pinned";
 inline constexpr std::string_view kTrialId = "gpuhealth-trial";
+// A key of grubenv: "armed" when a trial is asked for, "started" once GRUB has started its entry.
+inline constexpr const char* kTrialMark = "gpuhealth_trial";
+inline constexpr const char* kTrialStarted = "started";
 
 // What is wanted after the change. Both empty: the distribution's own choice, nothing of ours left.
 struct Wish {

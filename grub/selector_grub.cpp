@@ -126,6 +126,7 @@ Result<Change> plan_grub(const Inventory& inventory, const Tree& tree, const Wis
   add_protection(inventory, tree, wish, change);
   change.steps.push_back("make the menu anew with " + tool + ", check it, and only then put it in place");
   if (!wish.trial.empty()) {
+    change.environment.emplace_back(kTrialMark, "armed");
     change.environment.emplace_back("next_entry", std::string(kTrialId));
     change.steps.push_back("ask for the trial once: next_entry in " + inventory.boot.grubenv_path);
   }

@@ -70,7 +70,7 @@ _gpuhealthctl() {
     acknowledge) own=$(_gpuhealthctl_conditions) ;;
     inspect) own='--sysroot' ;;
     classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
-    kernel) own='list status advisories safe-to-update plan pin unpin trial bless hold protect log --root --advisories --expires' ;;
+    kernel) own='list status advisories safe-to-update plan pin unpin trial bless reject qualify wait hold protect log --root --advisories --expires --reason --reboot --timeout' ;;
     actions)
       own='list show confirm revert run resume --root --open --device --dry-run --confirm'
       [[ $prev == run ]] && own=$(_gpuhealthctl_actions)

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/pending_update.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -67,6 +68,38 @@ TEST_F(KernelCommand, AWaitingKernelWithAnAdvisoryIsNotSafe) {
   EXPECT_THAT(answer.reason, HasSubstr("take a second for every 2 MiB"));
   EXPECT_EQ(safe_to_update(view, "7.0.0-31-generic").answer, "unknown");
   EXPECT_THAT(next_boot_line(view), HasSubstr("7.0.0-28-generic boots next: the configuration names '0'"));
+}
+
+TEST_F(KernelCommand, WhatTheStatusKnowsOfVerdicts) {
+  put("var/lib/gpuhealthd/qualification.json",
+      R"({"kernels": {"7.0.0-28-generic": {"state": "rejected", "reason": "triad takes 2.00x of its usual time"},
+                      "7.0.0-14-generic": {"state": "blessed", "reason": "", "gpus": ["uid-1"]}}})");
+  KernelView fresh;
+  ASSERT_TRUE(look_at_kernels(fresh, dir.string(), std::string(GPUHEALTH_SOURCE_DIR) + "/etc/advisories.d"));
+  const Terminal terminal;
+  const auto page = render(render_kernel_status(fresh, terminal), terminal);
+  EXPECT_THAT(page, HasSubstr("7.0.0-28-generic is rejected: triad takes 2.00x of its usual time"));
+  EXPECT_THAT(page, HasSubstr("7.0.0-14-generic runs, and is blessed"));
+  EXPECT_EQ(json_kernel_status(fresh)["verdicts"].size(), 2U);
+}
+
+TEST(PendingUpdate, IsReadFromWhatAptWouldDo) {
+  const auto found = kernel_in_apt_plan(
+      "Reading package lists...\n"
+      "Inst linux-image-6.1.0-57-amd64 (6.1.155-1 Debian:12/oldstable [amd64])\n"
+      "Inst linux-image-6.1.0-58-amd64 (6.1.158-1 Debian-Security:12/oldstable-security [amd64]) []\n"
+      "Inst linux-image-amd64 [6.1.153-1] (6.1.158-1 Debian-Security:12/oldstable-security [amd64])\n"
+      "Conf linux-image-6.1.0-58-amd64 (6.1.158-1 Debian-Security:12/oldstable-security [amd64])\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->release, "6.1.0-58-amd64");
+  EXPECT_EQ(found->package.name, "linux-image-6.1.0-58-amd64");
+  EXPECT_EQ(found->package.version, "6.1.158-1");
+  EXPECT_EQ(
+      kernel_in_apt_plan("Inst linux-image-unsigned-7.0.0-30-generic (7.0.0-30.30 Ubuntu:26.04 [amd64])\n")->release,
+      "7.0.0-30-generic");
+  for (const char* text :
+       {"", "Inst linux-image-amd64 (6.1.158-1 x [amd64])\n", "Inst linux-image-6.1.0-58-amd64\n", "Inst linux-image-"})
+    EXPECT_FALSE(kernel_in_apt_plan(text)) << text;
 }
 
 TEST_F(KernelCommand, APinWhoseTimeIsOverSaysSo) {

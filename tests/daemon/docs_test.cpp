@@ -62,7 +62,7 @@ TEST(ConfigurationPage, HasARowForEachSettingAndNoOther) {
     expected.push_back({"`" + std::string(s.key) + "`", shown(s, s.default_value),
                         shown(s, s.low) + " to " + shown(s, s.high), std::string(s.text)});
   }
-  ASSERT_EQ(expected.size(), 13u);
+  ASSERT_EQ(expected.size(), 15u);
   EXPECT_EQ(table(page("docs/configuration.md"), "| key | default | range | what it does |"), expected);
 }
 

@@ -153,7 +153,8 @@ TEST_P(Contract, EachMemberIsInTheDocumentation) {
 INSTANTIATE_TEST_SUITE_P(Of, Contract,
                          ::testing::Values(Object{kManagerInterface, "/org/gpuhealth1"},
                                            Object{kDeviceInterface, test::kCardPath},
-                                           Object{kConditionInterface, test::kHotPath}),
+                                           Object{kConditionInterface, test::kHotPath},
+                                           Object{kKernelInterface, kKernelPath}),
                          [](const auto& object) {
                            const std::string name = object.param.interface;
                            return name.substr(name.rfind('.') + 1);

@@ -170,15 +170,22 @@ TEST(Qualification, GoesTheDrawnWay) {
   EXPECT_FALSE(may_try_by_itself(one));
 }
 
-TEST(Qualification, AnotherSystemMeanwhileIsNotAFailure) {
+TEST(Qualification, ATrialThatDidNotTakePlaceDoesNotCount) {
   Qualification one;
   (void)advance(one, QualificationEvent::Armed, {"boot-1", {}, ""});
-  EXPECT_FALSE(advance(one, QualificationEvent::SeenAway, {"boot-2", {}, ""}));
-  EXPECT_EQ(one.state, QualificationState::TrialArmed);
+  EXPECT_FALSE(may_try_by_itself(one));
+  EXPECT_TRUE(advance(one, QualificationEvent::SeenAway, {"boot-2", {}, ""}));
+  EXPECT_EQ(one.state, QualificationState::Installed);
+  EXPECT_TRUE(may_try_by_itself(one));
+}
+
+TEST(Qualification, OneThatNeverCameBackIsTriedAgainByAPersonAlone) {
+  Qualification one;
+  (void)advance(one, QualificationEvent::Armed, {"boot-1", {}, ""});
   EXPECT_TRUE(advance(one, QualificationEvent::SeenOther, {"boot-3", {}, ""}));
   EXPECT_EQ(one.state, QualificationState::NeverCameBack);
   EXPECT_FALSE(may_try_by_itself(one));
-  EXPECT_TRUE(advance(one, QualificationEvent::Armed, {"boot-3", {}, ""}));  // a person's word
+  EXPECT_TRUE(advance(one, QualificationEvent::Armed, {"boot-3", {}, ""}));
 }
 
 TEST(Qualification, AnotherBuildStartsAnew) {

@@ -292,7 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Step{"Pin", Operation::Pin, kOld, {}},
                         Step{"Unpin", Operation::Unpin, "", {{Operation::Pin, kOld}}},
                         Step{"Trial", Operation::Trial, kOld, {}},
-                        Step{"Bless", Operation::Bless, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}}),
+                        Step{"Bless", Operation::Bless, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}},
+                        Step{"Reject", Operation::Reject, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}}),
         testing::Values(Failure{"NoSpace", ENOSPC}, Failure{"ReadOnly", EROFS}, Failure{"IoError", EIO},
                         Failure{"PowerCut", EIO, true})),
     [](const auto& tested) { return std::get<0>(tested.param).name + std::get<1>(tested.param).name; });
@@ -317,7 +318,7 @@ TEST(Grubenv, KeepsItsInodeWhenItIsWritten) {
   ASSERT_TRUE(machine.perform(Operation::Trial, kOld));
   EXPECT_EQ(inode(), before);
   EXPECT_EQ(machine.made.read("/boot/grub/grubenv"),
-            test::grubenv("saved_entry=users-own\nnext_entry=gpuhealth-trial\n"));
+            test::grubenv("saved_entry=users-own\ngpuhealth_trial=armed\nnext_entry=gpuhealth-trial\n"));
 }
 
 TEST(Grubenv, IsWrittenThroughItsLink) {
@@ -327,7 +328,8 @@ TEST(Grubenv, IsWrittenThroughItsLink) {
   machine.made.link("/boot/grub/grubenv", "../efi/EFI/debian/grubenv");
   ASSERT_TRUE(machine.perform(Operation::Trial, kOld));
   EXPECT_TRUE(std::filesystem::is_symlink(machine.made.root() + "/boot/grub/grubenv"));
-  EXPECT_EQ(machine.made.read("/boot/efi/EFI/debian/grubenv"), test::grubenv("next_entry=gpuhealth-trial\n"));
+  EXPECT_EQ(machine.made.read("/boot/efi/EFI/debian/grubenv"),
+            test::grubenv("gpuhealth_trial=armed\nnext_entry=gpuhealth-trial\n"));
 }
 
 }  // namespace

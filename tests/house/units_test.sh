@@ -13,6 +13,10 @@ case $what in
   verify)
     grep -q '^ExecStart=/.*sbin/gpuhealthd$' "$build_dir/units/gpuhealthd.service"
     systemd-analyze verify --recursive-errors=no --man=no "$unit"
+    sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$build_dir/units/gpuhealth-qualified.service" >"$work/gpuhealth-qualified.service"
+    grep -q '^ExecStart=/.*bin/gpuhealthctl kernel wait ' "$build_dir/units/gpuhealth-qualified.service"
+    cp "$source_dir/units/gpuhealth-qualified.target" "$work"
+    systemd-analyze verify --recursive-errors=no --man=no "$work/gpuhealth-qualified.target" "$work/gpuhealth-qualified.service"
     # The same call must refuse a key that systemd does not know, else it proves nothing.
     echo 'NoSuchKey=yes' >>"$unit"
     sed -i 's/^WatchdogSec=.*/WatchdogSec=often/' "$unit"

@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from machine import Machine, MachineError, overlay, settle  # noqa: E402
+from machine import Machine, MachineError, overlay, product_of, settle, unpack_product  # noqa: E402
 
 failed = 0
 
@@ -131,7 +131,7 @@ def hold(vm, old, new, spare):
     kernel(vm, "hold off")
 
 
-def power_cuts(vm, old, new, spare):
+def pull(vm, old, new, spare):
     """The plug is pulled while a pin or an unpin is being written."""
     for moment in (0.0, 0.3, 0.8, 1.5, 2.5, 4.0, 6.0, 9.0):
         vm.run(f"(sleep 1; gpuhealthctl kernel pin {old}) >/dev/null 2>&1 & sleep {1 + moment}", check=True)
@@ -147,21 +147,28 @@ def power_cuts(vm, old, new, spare):
         kernel(vm, "unpin")
 
 
-GROUPS = {"pin": pin_and_damage, "trial": trial, "update": update, "hold": hold, "power": power_cuts}
+GROUPS = {"pin": pin_and_damage, "trial": trial, "update": update, "hold": hold, "pull": pull}
+
+
+def releases_of(out):
+    """The older and the newer kernel that are installed, and the one that comes later."""
+    with open(os.path.join(out, "kernels")) as f:
+        return f.read().split()
 
 
 def main():
     out, wanted = sys.argv[1], sys.argv[2:] or list(GROUPS)
     if not os.path.exists(os.path.join(out, "base.qcow2")):
         settle(out)
-    with open(os.path.join(out, "kernels")) as f:
-        releases = f.read().split()
+    releases = releases_of(out)
     for name in wanted:
         print(f"== {name}: {GROUPS[name].__doc__}", flush=True)
         disk = overlay(os.path.join(out, "base.qcow2"), os.path.join(out, name + ".qcow2"))
         try:
-            with Machine(disk, limit=5000, console=os.path.join(out, name + ".console")) as vm:
+            with Machine(disk, limit=5000, console=os.path.join(out, name + ".console"),
+                         product=product_of(out)) as vm:
                 vm.wait_boot()
+                unpack_product(vm)
                 GROUPS[name](vm, *releases)
                 vm.power_off()
         except MachineError as error:

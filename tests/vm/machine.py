@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+# Every limit times this: for a machine whose processors are busy with something else.
+SLOW = float(os.environ.get("VM_SLOW", "1"))
 Boot = collections.namedtuple("Boot", "release uptime seconds resets")
 
 
@@ -28,22 +30,29 @@ class MachineError(Exception):
 
 
 class Machine:
-    def __init__(self, disk, memory=512, cores=2, limit=1800, console=None, drive="cache=writeback"):
+    def __init__(self, disk, memory=512, cores=2, limit=1800, console=None, drive="cache=writeback", product=None, extra=(), log=None):
         self.dir = tempfile.mkdtemp(prefix="gpuhealth-vm.")
         self.console = console or os.path.join(self.dir, "console.log")
         open(self.console, "w").close()
         kind = "qcow2" if disk.endswith(".qcow2") else "raw"
         agent = os.path.join(self.dir, "agent")
+        # `log`: every write of the guest is recorded there, in the form of the kernel's dm-log-writes.
+        storage = ["-drive", f"file={disk},if=none,id=disk,format={kind},{drive}"]
+        if log:
+            storage = ["-blockdev", f"driver=file,filename={disk},node-name=raw", "-blockdev", f"driver=file,filename={log},node-name=log",
+                       "-blockdev", "driver=blklogwrites,node-name=disk,file=raw,log=log,log-sector-size=512"]
         self.command = [
             "qemu-system-x86_64", "-machine", "pc", "-accel", "tcg", "-cpu", "qemu64", "-m", str(memory), "-smp", str(cores),
             "-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config", "-no-reboot",
-            "-drive", f"file={disk},if=none,id=disk,format={kind},{drive}", "-device", "virtio-blk-pci,drive=disk,bootindex=0",
+            *storage, "-device", "virtio-blk-pci,drive=disk,bootindex=0",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent}",
             "-device", "virtserialport,chardev=agent,name=gpuhealth.agent",
+            *(["-drive", f"file={product},if=virtio,format=raw,readonly=on"] if product else []), *extra,
             "-chardev", f"file,id=console,path={self.console},append=on", "-serial", "chardev:console"]
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(agent)
         self.listener.listen(1)
+        limit *= SLOW
         self.deadline = time.monotonic() + limit
         self.process = self.channel = None
         self.number = 0
@@ -68,7 +77,7 @@ class Machine:
         self.mark = os.path.getsize(self.console)
         self.started = time.monotonic()
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.listener.settimeout(60)
+        self.listener.settimeout(60 * SLOW)
         try:
             self.channel, _ = self.listener.accept()
         except socket.timeout:
@@ -105,7 +114,7 @@ class Machine:
     def wait_boot(self, timeout=400, most_resets=3, since=None):
         """Waits for the agent; each reset of the guest (panic=N, watchdog, reboot) powers it on again."""
         since = since or self.started
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOW
         resets = 0
         while True:
             line = self.line(end)
@@ -120,6 +129,7 @@ class Machine:
 
     def run(self, script, timeout=600, check=False):
         self.number += 1
+        timeout *= SLOW
         self.channel.sendall(f"{self.number} {base64.b64encode(script.encode()).decode()}\n".encode())
         end = time.monotonic() + timeout
         while True:
@@ -137,7 +147,7 @@ class Machine:
     def go_down(self, how="systemctl reboot", timeout=200):
         self.channel.sendall(f"0 {base64.b64encode(f'({how}) >/dev/null 2>&1 &'.encode()).decode()}\n".encode())
         try:
-            self.process.wait(timeout)
+            self.process.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
             raise MachineError("the machine did not go down; the console:\n" + self.said()[-1500:]) from None
 
@@ -158,6 +168,17 @@ class Machine:
         with open(self.console, errors="replace") as f:
             f.seek(self.mark)
             return f.read()
+
+
+def product_of(out):
+    """What build_product made, if it did."""
+    path = os.path.join(out, "product.tar")
+    return path if os.path.exists(path) else None
+
+
+def unpack_product(vm):
+    vm.run("[ -b /dev/vdb ] && tar -xf /dev/vdb -C / --no-same-owner --keep-directory-symlink && systemd-sysusers && "
+           "systemd-tmpfiles --create; systemctl daemon-reload; systemctl reload dbus; sync", check=True)
 
 
 def overlay(base, path):

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from kernel_selection import fact, failures  # noqa: E402
-from machine import Machine, overlay, settle  # noqa: E402
+from machine import Machine, overlay, product_of, settle, unpack_product  # noqa: E402
 
 DROP_IN = """[Service]
 ExecStart=
@@ -102,8 +102,9 @@ def main():
     if not os.path.exists(os.path.join(out, "base.qcow2")):
         settle(out)
     disk = overlay(os.path.join(out, "base.qcow2"), os.path.join(out, "service.qcow2"))
-    with Machine(disk, limit=3000, console=os.path.join(out, "service.console")) as vm:
+    with Machine(disk, limit=3000, console=os.path.join(out, "service.console"), product=product_of(out)) as vm:
         vm.wait_boot()
+        unpack_product(vm)
         for part in (start, sandbox, people, journal, hard_ends, activation):
             print(f"== {part.__name__}", flush=True)
             part(vm)
