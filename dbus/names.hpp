@@ -17,6 +17,9 @@ inline constexpr const char kConditionPrefix[] = "/org/gpuhealth1/condition";
 inline constexpr const char kManagerInterface[] = "org.gpuhealth1.Manager";
 inline constexpr const char kDeviceInterface[] = "org.gpuhealth1.Device";
 inline constexpr const char kConditionInterface[] = "org.gpuhealth1.Condition";
+// Of newer daemons than this client may meet (docs/dbus.md).
+inline constexpr const char kLooseActionInterface[] = "org.gpuhealth1.Action";
+inline constexpr const char kLooseKernelInterface[] = "org.gpuhealth1.Kernel";
 inline constexpr const char kPolkitManageDevice[] = "org.gpuhealth1.device.manage";
 
 // What one answer holds at most; who asks for more gets this many.
