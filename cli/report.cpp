@@ -32,10 +32,18 @@ std::string name_of(const Measurement& m) {
   return m.canary + " " + m.metric;
 }
 
+// What is a speed. Host copies have no baseline (each run is held against its own control), and a time all the same.
 bool judged(const Measurement& m) {
   const auto* row = canary::find_canary(m.canary, m.metric);
-  const bool compared = row == nullptr || row->sigma_floor > 0;
+  const bool compared = row == nullptr || row->sigma_floor > 0 || row->metric == "worst";
   return compared && m.status == Status::Ok && m.value && *m.value > 0 && std::isfinite(*m.value);
+}
+
+// Up to here two kernels are the same: three times what the canary is noisy by, and never less than 5 %.
+double same_up_to(const Measurement& m) {
+  const auto* row = canary::find_canary(m.canary, m.metric);
+  if (row != nullptr && row->sigma_floor <= 0) return 1.5;
+  return 1 + std::max(0.05, row == nullptr ? 0 : 3 * row->sigma_floor);
 }
 
 // Time, whichever way the metric counts.
@@ -108,19 +116,22 @@ void add_ratios(Report& r) {
   }
 }
 
-using Times = std::map<std::string, std::map<std::string, std::vector<double>>>;  // by metric, by kernel
+struct Metric {
+  std::map<std::string, std::vector<double>> kernels;  // times
+  double same_up_to = 1;
+};
+using Times = std::map<std::string, Metric>;
 
 void compare_kernels(CompatibilityRow& row, const Times& times) {
-  for (const auto& [metric, kernels] : times) {
+  for (const auto& [name, metric] : times) {
     double best = HUGE_VAL;
-    for (const auto& [kernel, values] : kernels) best = std::min(best, canary::stats::median(values));
-    for (const auto& [kernel, values] : kernels) {
+    for (const auto& [kernel, values] : metric.kernels) best = std::min(best, canary::stats::median(values));
+    for (const auto& [kernel, values] : metric.kernels) {
       auto& cell = row.kernels[kernel];
       const double slower = canary::stats::median(values) / best;
-      if (slower > cell.slower || cell.metric.empty()) {
-        cell.slower = slower;
-        cell.metric = metric;
-      }
+      const bool counts = slower > metric.same_up_to && slower > cell.slower;
+      if (counts) cell.slower = slower;
+      if (counts || cell.metric.empty()) cell.metric = name;
     }
   }
 }
@@ -137,7 +148,9 @@ void add_compatibility(Report& r) {
     auto& cell = row.kernels[kernel];
     ++cell.runs;
     if (m.status != Status::Ok && cell.bad != "wrong") cell.bad = std::string(to_string(m.status));
-    if (judged(m)) times[name_of(m)][kernel].push_back(time_taken(m));
+    if (!judged(m)) continue;
+    times[name_of(m)].same_up_to = same_up_to(m);
+    times[name_of(m)].kernels[kernel].push_back(time_taken(m));
   }
   for (auto& [key, value] : rows) {
     compare_kernels(value.first, value.second);

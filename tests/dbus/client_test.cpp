@@ -68,6 +68,28 @@ class ClientTest : public ::testing::Test {
   Host host{bus.address(), answers()};
 };
 
+TEST_F(ClientTest, ASnapshotHoldsAllOfOneMoment) {
+  const auto s = client().snapshot();
+  ASSERT_TRUE(s) << s.error().text;
+  EXPECT_EQ(s->manager.version, "0.1.0");
+  ASSERT_EQ(s->devices.size(), 1U);
+  EXPECT_EQ(s->devices[0].id, kCardId);
+  ASSERT_EQ(s->conditions.size(), 1U);
+  EXPECT_EQ(s->conditions[0].id, kHotId);
+  EXPECT_EQ(text(s->manager_properties, "Version"), "0.1.0");
+  EXPECT_DOUBLE_EQ(number(s->manager_properties, "Samples"), 42);
+  EXPECT_FALSE(has(s->manager_properties, "NoSuchProperty"));
+  EXPECT_EQ(text(s->manager_properties, "Samples"), "");         // of another type
+  EXPECT_FALSE(has(s->manager_properties, "AmdgpuParameters"));  // of a type that is not kept
+}
+
+TEST(ClientWithoutDaemon, AProgramThatLooksAllDayStartsNone) {
+  const PrivateBus bus;
+  const auto c = Client::connect(bus.address(), std::chrono::seconds(5), Activation::Never);
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, ErrorCode::Unavailable);
+}
+
 TEST_F(ClientTest, SeesTheManager) {
   const auto m = client().manager();
   ASSERT_TRUE(m) << m.error().text;
