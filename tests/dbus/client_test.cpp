@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "dbus/names.hpp"
 #include "tests/dbus/fixtures.hpp"
 #include "tests/dbus/harness.hpp"
 #include "tests/support/private_bus.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::dbus {
 namespace {
@@ -84,10 +87,17 @@ TEST_F(ClientTest, ASnapshotHoldsAllOfOneMoment) {
 }
 
 TEST(ClientWithoutDaemon, AProgramThatLooksAllDayStartsNone) {
-  const PrivateBus bus;
-  const auto c = Client::connect(bus.address(), std::chrono::seconds(5), Activation::Never);
-  ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().code, ErrorCode::Unavailable);
+  const test::TempDir folder;
+  const auto mark = folder.path() / "started";
+  std::ofstream(folder.path() / "org.gpuhealth1.service")
+      << "[D-BUS Service]\nName=org.gpuhealth1\nExec=/usr/bin/touch " << mark.string() << "\n";
+  const PrivateBus bus("<servicedir>" + folder.string() + "</servicedir>");
+  const auto never = Client::connect(bus.address(), std::chrono::seconds(5), Activation::Never);
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, ErrorCode::Unavailable);
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_FALSE(Client::connect(bus.address(), std::chrono::seconds(5)));
+  EXPECT_TRUE(std::filesystem::exists(mark));
 }
 
 TEST_F(ClientTest, SeesTheManager) {
