@@ -36,11 +36,11 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.4r
 figure{margin:.6rem 0}figcaption{font-size:.92rem}svg{width:100%;height:auto;display:block}
 svg text{fill:var(--soft);font:12px system-ui,sans-serif}.grid{stroke:var(--line);stroke-width:1}.line{fill:none;stroke-width:1.6}.band{opacity:.18}
 .change{stroke:var(--fg);stroke-width:1.2;stroke-dasharray:5 4}.changed text{fill:var(--fg)}
-.key{display:inline-block;width:1.1rem;height:.22rem;margin:0 .3rem .2rem .8rem;vertical-align:middle}
+.name{white-space:nowrap;margin-left:.8rem;display:inline-block}.key{display:inline-block;width:1.1rem;height:.22rem;margin:0 .3rem .2rem 0;vertical-align:middle}
 .c0.line{stroke:var(--c0)}.c1.line{stroke:var(--c1)}.c2.line{stroke:var(--c2)}.c3.line{stroke:var(--c3)}.c4.line{stroke:var(--c4)}.c5.line{stroke:var(--c5)}
 .c0.band,.c0.dot{fill:var(--c0)}.c1.band,.c1.dot{fill:var(--c1)}.c2.band,.c2.dot{fill:var(--c2)}.c3.band,.c3.dot{fill:var(--c3)}.c4.band,.c4.dot{fill:var(--c4)}.c5.band,.c5.dot{fill:var(--c5)}
 .key.c0{background:var(--c0)}.key.c1{background:var(--c1)}.key.c2{background:var(--c2)}.key.c3{background:var(--c3)}.key.c4{background:var(--c4)}.key.c5{background:var(--c5)}
-@media (max-width:34rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}svg text{font-size:20px}}
+@media (max-width:34rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}svg text{font-size:20px}.often{display:none}}
 @media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--card:#fff}body{max-width:none;font-size:11pt}nav,.skip{display:none}figure,.box,tr{break-inside:avoid}details>*{display:block}}
 )";
 
@@ -199,7 +199,7 @@ void add_curves(Html& out, const Report& r) {
       any = true;
       begin_figure(out, group.title);
       for (std::size_t i = 0; i < mine.size(); ++i)
-        out.raw("<span class=\"key c{}\"></span>{}", i % 6,
+        out.raw(" <span class=\"name\"><span class=\"key c{}\"></span>{}</span>", i % 6,
                 html_text(mine[i].metric->name.substr(group.prefix.size())));
       out.raw("</figcaption>{}", svg_of(mine, changes_of(r, d.pci), fmt::format("plot{}", ++number)));
       add_numbers(out, mine);
@@ -230,7 +230,7 @@ void add_canaries(Html& out, const Report& r) {
     const auto shown =
         std::vector<RatioCurve>(curves.begin(), curves.begin() + std::min<std::ptrdiff_t>(6, std::ssize(curves)));
     for (std::size_t i = 0; i < shown.size(); ++i)
-      out.raw("<span class=\"key c{}\"></span>{}", i, html_text(shown[i].name));
+      out.raw(" <span class=\"name\"><span class=\"key c{}\"></span>{}</span>", i, html_text(shown[i].name));
     out.raw("</figcaption>{}<details><summary>Numbers</summary>",
             svg_of(shown, r.since, r.made, changes_of(r, device), fmt::format("ratio{}", ++number)));
     out.begin_table("Numbers", {"Canary", "Runs", "Worst", "Last"});

@@ -52,8 +52,10 @@ std::string grid(const Frame& f, const std::vector<std::pair<double, std::string
     const auto time = f.since + (f.until - f.since) * i / 4;
     const char* anchor = i == 0 ? "start" : i == 4 ? "end" : "middle";
     const auto full = format_time(time);  // "2026-11-30 14:02:07"
-    out += text_at(f.x(time), kHeight - 8, anchor,
-                   f.until - f.since > std::chrono::hours(48) ? full.substr(5, 11) : full.substr(11, 5));
+    const auto said = f.until - f.since > std::chrono::hours(48) ? full.substr(5, 11) : full.substr(11, 5);
+    const auto label = text_at(f.x(time), kHeight - 8, anchor, said);
+    // A phone has no room for all five.
+    out += i % 2 == 1 ? "<g class=\"often\">" + label + "</g>" : label;
   }
   return out;
 }
