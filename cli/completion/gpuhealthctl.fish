@@ -23,7 +23,8 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l height -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l all -d 'also those that are over'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l since -x -a '24h 7d 30d' -d 'also those over since then'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l sysroot -x -a '(__fish_complete_directories)' -d 'folder that holds sys'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless hold protect log'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
@@ -47,7 +48,8 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l rollout -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -l key -d 'secret key'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l unsigned -d 'take one that is not signed'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l why -x -d 'reason'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l policy -d 'file or folder of policies'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -l policy -d 'file or folder of policies'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'
@@ -59,7 +61,8 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -F -l file -d '
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l metric -x -d 'metric'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l why -x -d 'reason'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l yes -d 'do not ask'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l gate -x -a 'strong weak' -d 'of lines that do not say'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -l gate -x -a 'strong weak' -d 'of lines that do not say'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from pin trial bless protect safe-to-update' -a '(__gpuhealthctl_kernels)'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -l since -x -a '24h 7d 30d' -d 'from'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -F -l html -d 'a page for a browser'
