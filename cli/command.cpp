@@ -36,6 +36,8 @@ constexpr auto kCommands = std::to_array<Command>({
     {"classify-log", "what a saved kernel log says of GPUs", set_up_classify_log},
     {"canary", "measure what a GPU can do; list, compare and baseline the results", set_up_canary},
     {"replay", "feed recorded canary results through the statistics", set_up_replay},
+    {"report", "what happened, in one page for a browser, or in one file for a bug report", set_up_report},
+    {"check", "one line and an exit code for Nagios, Icinga and the like", set_up_check},
 });
 
 void write(std::FILE* to, const std::string& text) {
@@ -74,13 +76,18 @@ std::string hint_for(const CLI::App& app) {
   return "gpuhealthctl " + (chosen.empty() ? "" : chosen.front()->get_name() + " ") + "--help tells what there is";
 }
 
+// To who reads plug-ins, 2 is a critical state of the machine, and a wrong command line says nothing of it.
+constexpr int kPluginUnknown = 3;
+
 int refuse(const CLI::App& app, const CLI::ParseError& error, bool json) {
   const Terminal terminal = detect_terminal(STDERR_FILENO, ColourChoice::Auto);
   const std::string text = std::string(error.what()) + "; " + hint_for(app);
   if (json) write(stdout, dump(json_error({ErrorCode::InvalidInput, text}), false) + "\n");
   const Page page = lines_of("gpuhealthctl: ", text);
   write(stderr, render(page, {terminal.interactive, terminal.colour, terminal.utf8, 0, 0}));
-  return static_cast<int>(ExitCode::Usage);
+  const auto chosen = app.get_subcommands();
+  const bool plugin = !chosen.empty() && chosen.front()->get_name() == "check";
+  return plugin ? kPluginUnknown : static_cast<int>(ExitCode::Usage);
 }
 
 // What could not be written was not said.

@@ -54,6 +54,8 @@ Action set_up_decode_metrics(CLI::App& app);
 Action set_up_classify_log(CLI::App& app);
 Action set_up_canary(CLI::App& app);
 Action set_up_replay(CLI::App& app);
+Action set_up_report(CLI::App& app);
+Action set_up_check(CLI::App& app);
 
 // The whole command line: global options and a subcommand a row. `chosen` is set when the line is parsed; `context`
 // gets the global options.

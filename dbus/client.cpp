@@ -86,6 +86,7 @@ struct Client::Impl {
   milliseconds deadline{};
   std::vector<SlotPtr> matches;
   bool changed = false;  // a signal came
+  Activation activation = Activation::Allowed;
 
   Result<MessagePtr> call(sd_bus_message* message, milliseconds limit);
   template <class Write>
@@ -99,6 +100,7 @@ struct Client::Impl {
 Result<MessagePtr> Client::Impl::call(sd_bus_message* message, milliseconds limit) {
   BusError error;
   sd_bus_message* reply = nullptr;
+  sd_bus_message_set_auto_start(message, activation == Activation::Allowed ? 1 : 0);
   const int r = sd_bus_call(bus.get(), message, microseconds(limit), error.get(), &reply);
   if (r < 0) return tl::unexpected(from_bus(error, r));
   return MessagePtr(reply);
@@ -170,7 +172,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
-Result<Client> Client::connect(const std::string& address, milliseconds deadline) {
+Result<Client> Client::connect(const std::string& address, milliseconds deadline, Activation activation) {
   const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
   const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
   auto bus = open_bus(where);
@@ -178,6 +180,7 @@ Result<Client> Client::connect(const std::string& address, milliseconds deadline
   auto impl = std::make_unique<Impl>();
   impl->bus = std::move(*bus);
   impl->deadline = deadline;
+  impl->activation = activation;
   const std::string text = where.empty() ? "the system bus" : "the bus at " + where;
   if (auto ready = wait_ready(impl->bus.get(), text, deadline); !ready) return tl::unexpected(ready.error());
   sd_bus_set_method_call_timeout(impl->bus.get(), microseconds(deadline));
@@ -229,14 +232,17 @@ KernelState read_kernel(Reader& in) {
   return view;
 }
 
+tl::unexpected<Error> unreadable(int error) {
+  return fail(ErrorCode::InvalidInput,
+              "gpuhealthd's answer cannot be read; are its version and this program's the same?", -error);
+}
+
 template <class Rows, class Read>
 Result<Rows> decoded(Result<MessagePtr> reply, const Read& read) {
   if (!reply) return tl::unexpected(reply.error());
   Reader in(reply->get());
   Rows rows = read(in);
-  if (in.error() < 0)
-    return fail(ErrorCode::InvalidInput,
-                "gpuhealthd's answer cannot be read; are its version and this program's the same?", -in.error());
+  if (in.error() < 0) return unreadable(in.error());
   return rows;
 }
 
@@ -254,6 +260,31 @@ Result<std::vector<DeviceView>> Client::devices() {
 Result<std::vector<Condition>> Client::conditions() {
   return decoded<std::vector<Condition>>(impl_->managed_objects(),
                                          [](Reader& in) { return read_objects(in).conditions; });
+}
+
+Result<Snapshot> Client::snapshot() {
+  Snapshot out;
+  auto properties = impl_->ask("org.freedesktop.DBus.Properties", "GetAll", kManagerInterface);
+  if (!properties) return tl::unexpected(properties.error());
+  auto objects = impl_->managed_objects();
+  if (!objects) return tl::unexpected(objects.error());
+  // Each answer is read twice: as what this version knows, and loosely.
+  Reader manager(properties->get());
+  out.manager = read_manager(manager);
+  Reader known(objects->get());
+  auto views = read_objects(known);
+  sd_bus_message_rewind(properties->get(), 1);
+  sd_bus_message_rewind(objects->get(), 1);
+  Reader rest(properties->get());
+  out.manager_properties = read_loose_properties(rest);
+  Reader others(objects->get());
+  out.others = read_loose_objects(others, {kLooseActionInterface, kLooseKernelInterface});
+  for (const Reader* in : {&manager, &known, &rest, &others}) {
+    if (in->error() < 0) return unreadable(in->error());
+  }
+  out.devices = std::move(views.devices);
+  out.conditions = std::move(views.conditions);
+  return out;
 }
 
 Result<std::vector<Condition>> Client::past_conditions(WallTime since, std::uint32_t limit) {

@@ -19,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
+#include "dbus/loose.hpp"
 #include "store/database.hpp"
 
 namespace gpuhealth::dbus {
@@ -66,12 +67,26 @@ struct ManagerView {
   std::uint64_t samples = 0;
 };
 
+// All that is shown at one moment, in two questions.
+struct Snapshot {
+  ManagerView manager;
+  Properties manager_properties;  // also those that `manager` has no member for
+  std::vector<DeviceView> devices;
+  std::vector<Condition> conditions;
+  std::vector<LooseObject> others;  // actions and the kernel, where the daemon has them
+};
+
+// Whether asking may start a daemon that is not running: a person wants an answer, a program that looks all day does
+// not undo what an administrator stopped.
+enum class Activation : std::uint8_t { Allowed, Never };
+
 class Client {
  public:
   // `address` empty: GPUHEALTH_BUS_ADDRESS if set, else the system bus. Error Unavailable when there is no bus or no
   // daemon (bus activation is tried first).
   static Result<Client> connect(const std::string& address = "",
-                                std::chrono::milliseconds deadline = std::chrono::seconds(5));
+                                std::chrono::milliseconds deadline = std::chrono::seconds(5),
+                                Activation activation = Activation::Allowed);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
@@ -79,6 +94,7 @@ class Client {
   Result<ManagerView> manager();
   Result<std::vector<DeviceView>> devices();    // by PCI address; names of a newer daemon are left out
   Result<std::vector<Condition>> conditions();  // open ones, worst first, the longest standing first among equals
+  Result<Snapshot> snapshot();
   Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
   Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
   Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);

@@ -19,6 +19,7 @@ inline constexpr const char kManagerInterface[] = "org.gpuhealth1.Manager";
 inline constexpr const char kDeviceInterface[] = "org.gpuhealth1.Device";
 inline constexpr const char kConditionInterface[] = "org.gpuhealth1.Condition";
 inline constexpr const char kKernelInterface[] = "org.gpuhealth1.Kernel";
+inline constexpr const char kActionInterface[] = "org.gpuhealth1.Action";
 inline constexpr const char kPolkitManageDevice[] = "org.gpuhealth1.device.manage";
 inline constexpr const char kPolkitManageKernel[] = "org.gpuhealth1.kernel.manage";
 

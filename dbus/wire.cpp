@@ -170,6 +170,14 @@ bool Reader::at_end() {
   if (r < 0) error_ = r;
   return r != 0;
 }
+std::string Reader::variant_type() {
+  if (error_ < 0) return {};
+  char type = 0;
+  const char* contents = nullptr;
+  const int r = sd_bus_message_peek_type(message_, &type, &contents);
+  if (r < 0) error_ = r;
+  return r > 0 && type == SD_BUS_TYPE_VARIANT && contents != nullptr ? contents : std::string();
+}
 void Reader::skip(const char* types) {
   if (error_ < 0) return;
   const int r = sd_bus_message_skip(message_, types);

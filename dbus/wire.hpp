@@ -60,6 +60,7 @@ class Reader {
   void leave();
   bool at_end();  // of the container entered; true after an error
   void skip(const char* types);
+  std::string variant_type();  // of the variant that comes next, "as"; empty where none does
   [[nodiscard]] int error() const { return error_; }
 
  private:

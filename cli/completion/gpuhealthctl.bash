@@ -11,6 +11,10 @@ _gpuhealthctl_devices() {
   gpuhealthctl devices --json 2>/dev/null | sed -n 's/^ *"pci": "\([0-9a-f:.]*\)".*/\1/p'
 }
 
+_gpuhealthctl_kernels() {
+  gpuhealthctl kernel list --json 2>/dev/null | sed -n 's/^ *"release": "\([^"]*\)".*/\1/p' | sort -u
+}
+
 _gpuhealthctl_actions() {
   printf '%s\n' notify collect-evidence run-hook drain slurm-drain power-cap pcie-speed performance-level power-profile \
     clock-cap gpu-reset pci-rescan kernel-pin kernel-trial kernel-hold reboot
@@ -32,7 +36,7 @@ _gpuhealthctl() {
   # Without its word breaks at ':' a PCI address stays one word.
   _init_completion -n : 2>/dev/null || { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }
 
-  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay'
+  local commands='status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay report check'
   local global='--json --bus --color --quiet --version --help'
   local command='' i
   for ((i = 1; i < cword; ++i)); do
@@ -52,7 +56,9 @@ _gpuhealthctl() {
     --since | --until) COMPREPLY=($(compgen -W '1h 24h 7d 30d' -- "$cur")) && return ;;
     --type) COMPREPLY=($(compgen -W 'gpu_metrics gpuboard_temp baseboard_temp partition' -- "$cur")) && return ;;
     --sysroot | --root | --advisories) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
-    --bus | --interval | --width | --height | --expires | --name | --serial | --rollout) return ;;
+    --bus | --interval | --width | --height | --expires | --name | --serial | --rollout | --timeout) return ;;
+    --html | --bundle) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
+    pin | trial | bless | protect | safe-to-update) [[ $command == kernel ]] && COMPREPLY=($(compgen -W "$(_gpuhealthctl_kernels)" -- "$cur")) && return ;;
     --tier) COMPREPLY=($(compgen -W '0 1 2 3' -- "$cur")) && return ;;
     --backend) COMPREPLY=($(compgen -W 'auto ioctl hip opencl cuda' -- "$cur")) && return ;;
     --gate) COMPREPLY=($(compgen -W 'strong weak' -- "$cur")) && return ;;
@@ -84,6 +90,8 @@ _gpuhealthctl() {
       own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
         --file --metric --why --yes'
       ;;
+    report) own='--since --html --bundle --keep-names --file' ;;
+    check) own='--device --npd --timeout' ;;
     replay)
       own='--gate --policy'
       [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }

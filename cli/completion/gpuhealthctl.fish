@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay
+function __gpuhealthctl_devices
+    gpuhealthctl devices --json 2>/dev/null | string replace -rf '^ *"pci": "([0-9a-f:.]*)".*' '$1'
+end
+function __gpuhealthctl_kernels
+    gpuhealthctl kernel list --json 2>/dev/null | string replace -rf '^ *"release": "([^"]*)".*' '$1' | sort -u
+end
+set -l commands status devices watch history conditions explain acknowledge doctor inspect kernel actions policy decode-metrics classify-log canary replay report check
 complete -c gpuhealthctl -f
 complete -c gpuhealthctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c gpuhealthctl -l json -d 'print JSON'
@@ -9,7 +15,7 @@ complete -c gpuhealthctl -s q -l quiet -d 'print nothing but errors'
 complete -c gpuhealthctl -l version -d 'print the version'
 complete -c gpuhealthctl -s h -l help -d 'print help'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from watch' -l interval -x -d 'seconds between two looks'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l device -x -d 'one GPU'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l device -x -a '(__gpuhealthctl_devices)' -d 'one GPU'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l since -x -a '1h 24h 7d 30d' -d 'from'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l until -x -d 'to'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l width -x -d 'columns'
@@ -17,7 +23,8 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l height -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l all -d 'also those that are over'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l since -x -a '24h 7d 30d' -d 'also those over since then'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l sysroot -x -a '(__fish_complete_directories)' -d 'folder that holds sys'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless reject qualify wait hold protect log'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'
@@ -29,7 +36,7 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l timeout -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -a 'list show confirm revert run resume'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l root -x -a '(__fish_complete_directories)' -d 'folder with sys, etc and var'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l open -d 'only what is in force or undecided'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l device -x -d 'one GPU'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l device -x -a '(__gpuhealthctl_devices)' -d 'one GPU'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l dry-run -d 'write nothing'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from actions' -l confirm -d 'do not take it back by itself'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -a 'check test show schema bundle verify install rollback keygen'
@@ -44,7 +51,8 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l rollout -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -F -l key -d 'secret key'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l unsigned -d 'take one that is not signed'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from policy' -l why -x -d 'reason'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l policy -d 'file or folder of policies'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -l policy -d 'file or folder of policies'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -a 'run accept list history compare baseline'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l tier -x -a '0 1 2 3' -d 'tier'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l only -x -d 'one canary'
@@ -56,4 +64,14 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -F -l file -d '
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l metric -x -d 'metric'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l why -x -d 'reason'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from canary' -l yes -d 'do not ask'
-complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F -l gate -x -a 'strong weak' -d 'of lines that do not say'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -F
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from replay' -l gate -x -a 'strong weak' -d 'of lines that do not say'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from pin trial bless protect safe-to-update' -a '(__gpuhealthctl_kernels)'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -l since -x -a '24h 7d 30d' -d 'from'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -F -l html -d 'a page for a browser'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -F -l bundle -d 'one file, NAME.tar.zst'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -l keep-names -d 'leave names in'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from report' -F -l file -d 'results of canaries'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from check' -l device -x -a '(__gpuhealthctl_devices)' -d 'one GPU'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from check' -l npd -d 'for node-problem-detector'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from check' -s t -l timeout -x -d 'seconds'

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "dbus/names.hpp"
 #include "tests/dbus/fixtures.hpp"
 #include "tests/dbus/harness.hpp"
 #include "tests/support/private_bus.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::dbus {
 namespace {
@@ -67,6 +70,35 @@ class ClientTest : public ::testing::Test {
   PrivateBus bus;
   Host host{bus.address(), answers()};
 };
+
+TEST_F(ClientTest, ASnapshotHoldsAllOfOneMoment) {
+  const auto s = client().snapshot();
+  ASSERT_TRUE(s) << s.error().text;
+  EXPECT_EQ(s->manager.version, "0.1.0");
+  ASSERT_EQ(s->devices.size(), 1U);
+  EXPECT_EQ(s->devices[0].id, kCardId);
+  ASSERT_EQ(s->conditions.size(), 1U);
+  EXPECT_EQ(s->conditions[0].id, kHotId);
+  EXPECT_EQ(text(s->manager_properties, "Version"), "0.1.0");
+  EXPECT_DOUBLE_EQ(number(s->manager_properties, "Samples"), 42);
+  EXPECT_FALSE(has(s->manager_properties, "NoSuchProperty"));
+  EXPECT_EQ(text(s->manager_properties, "Samples"), "");         // of another type
+  EXPECT_FALSE(has(s->manager_properties, "AmdgpuParameters"));  // of a type that is not kept
+}
+
+TEST(ClientWithoutDaemon, AProgramThatLooksAllDayStartsNone) {
+  const test::TempDir folder;
+  const auto mark = folder.path() / "started";
+  std::ofstream(folder.path() / "org.gpuhealth1.service")
+      << "[D-BUS Service]\nName=org.gpuhealth1\nExec=/usr/bin/touch " << mark.string() << "\n";
+  const PrivateBus bus("<servicedir>" + folder.string() + "</servicedir>");
+  const auto never = Client::connect(bus.address(), std::chrono::seconds(5), Activation::Never);
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, ErrorCode::Unavailable);
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  EXPECT_FALSE(Client::connect(bus.address(), std::chrono::seconds(5)));
+  EXPECT_TRUE(std::filesystem::exists(mark));
+}
 
 TEST_F(ClientTest, SeesTheManager) {
   const auto m = client().manager();

@@ -16,7 +16,7 @@ ORDER = ["core", "store", "telemetry", "canary", "grub", "health", "policy", "ac
 MAY_USE = {room: set(ORDER[: i + 1]) for i, room in enumerate(ORDER)}
 MAY_USE["cli"] = set(ORDER[:-1]) | {"cli"}
 MAY_USE["desktop"] = {"core", "dbus", "desktop"}
-MAY_USE["exporter"] = {"core", "dbus", "exporter"}
+MAY_USE["exporter"] = {"core", "canary", "dbus", "exporter"}
 MAY_USE["sim"] = set(ORDER[:-1]) | {"sim"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: units_test.sh verify|exposure|sysusers|tmpfiles SOURCE_DIR BUILD_DIR
+# usage: units_test.sh verify|exposure|sysusers|tmpfiles|exporter SOURCE_DIR BUILD_DIR
 # The unit as systemd's own tools see it. The program need not be installed: a copy names /bin/true.
 set -euo pipefail
 what=$1 source_dir=$2 build_dir=$3
@@ -26,6 +26,14 @@ case $what in
     systemd-analyze security --offline=yes --threshold=22 --no-pager "$unit"
     sed -i '/^CapabilityBoundingSet=/d; /^SystemCallFilter=/d' "$unit"
     ! systemd-analyze security --offline=yes --threshold=22 --no-pager "$unit" >/dev/null 2>&1
+    ;;
+  exporter)  # what is left: it has an address family that reaches the network, and its own user's
+    exporter=$work/gpuhealth-exporter.service
+    sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$build_dir/exporter/gpuhealth-exporter.service" >"$exporter"
+    systemd-analyze verify --recursive-errors=no --man=no "$exporter"
+    systemd-analyze security --offline=yes --threshold=15 --no-pager "$exporter"
+    sed -i '/^DynamicUser=/d; /^SystemCallFilter=/d; /^IPAddressDeny=/d' "$exporter"
+    ! systemd-analyze security --offline=yes --threshold=15 --no-pager "$exporter" >/dev/null 2>&1
     ;;
   sysusers)
     said=$(systemd-sysusers --dry-run --root="$work" "$source_dir/units/gpuhealthd.sysusers.conf" 2>&1)
