@@ -168,6 +168,9 @@ void CanaryService::Impl::measured(const canary::Measurement& m, const std::stri
     }
     on.finding(f);
   }
+  using canary::Status;
+  if (on.measured && (m.status == Status::Ok || m.status == Status::Wrong || m.status == Status::Failed))
+    on.measured(m.device, m.canary, m.status == Status::Ok);
 }
 
 void CanaryService::Impl::keep_line(const std::string& line) {
@@ -195,6 +198,14 @@ void CanaryService::start() {
 
 void CanaryService::look() {
   impl_->look();
+}
+
+void CanaryService::ask_now(const std::string& pci, int tier) {
+  impl_->scheduler.ask_now(pci, std::min(tier, impl_->options.schedule.most_tier));
+}
+
+void CanaryService::want(const std::string& pci, const std::string& canary) {
+  impl_->scheduler.want(pci, canary, seconds(impl_->clock.now().steady));
 }
 
 }  // namespace gpuhealth::daemon

@@ -38,6 +38,8 @@ class CanaryService {
     std::function<std::vector<canary::DeviceSituation>()> devices;  // by PCI address
     std::function<void(const health::CanaryFinding&)> finding;
     std::function<void(Severity, const std::string&)> log;
+    // A canary ran on this address and could be judged: its result was good or not.
+    std::function<void(const std::string& pci, const std::string& canary, bool good)> measured;
   };
   CanaryService(boost::asio::io_context& io, const Clock& clock, Options options, Handlers handlers);
   ~CanaryService();
@@ -46,6 +48,9 @@ class CanaryService {
   void start();
   // What is due is started. To be called with every sample, which is often enough and wakes nobody a second time.
   void look();
+  // A person or a rule wants them now; those whose fault was acted on as soon as may be.
+  void ask_now(const std::string& pci, int tier);
+  void want(const std::string& pci, const std::string& canary);
 
  private:
   struct Impl;

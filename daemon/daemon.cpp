@@ -56,6 +56,10 @@ dbus::Requests Daemon::Impl::requests() {
   };
   on.acknowledge = [this](const std::string& id, const auto& then) { then(acknowledge(id)); };
   on.reload = [this](const auto& then) { then(reload()); };
+  on.reload_policy = [this](const auto& then) { then(policies->reload()); };
+  on.reset_breaker = [this](auto then) { policies->reset_breaker(std::move(then)); };
+  on.confirm_action = [this](const std::string& id, auto then) { policies->confirm(id, std::move(then)); };
+  on.revert_action = [this](const std::string& id, auto then) { policies->revert(id, std::move(then)); };
   return on;
 }
 
@@ -87,6 +91,7 @@ void Daemon::Impl::start() {
   });
   start_watchdog();
   start_canaries();
+  start_policies();
 }
 
 void Daemon::Impl::restore_history() {
@@ -138,6 +143,11 @@ void Daemon::Impl::on_tick() {
   if (canaries && !devices.empty()) canaries->look();
   mark_stale();
   refresh_bus();
+  if (policies && discovered) {
+    for (const auto& [id, device] : devices)
+      if (slept && ticks > 1) policies->device_came_back(id);
+    policies->look();
+  }
   schedule_tick();
 }
 
@@ -205,6 +215,9 @@ void Daemon::Impl::start_canaries() {
   on.devices = [this] { return canary_situations(); };
   on.finding = [this](const health::CanaryFinding& finding) { on_canary(finding); };
   on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
+  on.measured = [this](const std::string& pci, const std::string& canary, bool good) {
+    on_measured(pci, canary, good);
+  };
   canaries = std::make_unique<CanaryService>(io, clock, std::move(to), std::move(on));
   canaries->start();
 }
@@ -239,6 +252,7 @@ void Daemon::Impl::on_canary(const health::CanaryFinding& finding) {
   const auto address = parse_pci_address(f.device);
   const auto* device = address ? device_at(*address) : nullptr;
   if (device == nullptr || f.level == Level::Suspect) return;
+  note_canary(device->info.id(), finding);
   const auto as = health::condition_of(f.kind);
   publish(engine.on_verdict(device->info, as.type, f.level == Level::Confirmed, as.severity,
                             f.detail + ". Cause: " + finding.cause.text + ".", evidence_of(finding), clock.now()));
@@ -263,6 +277,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
     announce_ready();
     return;
   }
+  const auto known_before = devices.size();
   std::vector<std::string> present;
   present.reserve(frame.devices.size() + frame.untouched.size());
   for (const auto& info : frame.devices) present.push_back(info.id());
@@ -290,6 +305,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
   known = true;
   if (frame.nvidia) start_nvml();
   take_inventory();
+  if (policies && known_before != devices.size()) policies->devices_changed();
   for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
   announce_ready();
 }
@@ -340,6 +356,10 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   device->has_sample = true;
   device->stale = false;
   ++manager.samples;
+  // What it was told may be forgotten while it was off.
+  const bool woke = device->has_sample && device->sample.power != PowerState::Active &&
+                    device->sample.power != PowerState::Unknown && sample.power == PowerState::Active;
+  if (woke && policies) policies->device_came_back(sample.device);
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
@@ -391,8 +411,10 @@ void Daemon::Impl::publish(const health::Change& change) {
       event(Severity::Info, "condition.cleared", c.device,
             c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
       store.put(c);
+      if (policies) policies->condition_cleared(c.id);
       return;
   }
+  if (policies) policies->changed();
   store.put(c);
   bus.set_condition(c);
 }
@@ -404,6 +426,7 @@ void Daemon::Impl::event(Severity severity, std::string type, const std::string&
 
 void Daemon::Impl::happened(Event event) {
   bus.tell(event);
+  if (policies) policies->happened(event);
   store.add(std::move(event));
 }
 
@@ -458,6 +481,7 @@ Result<void> Daemon::Impl::reload() {
   engine.set_thresholds(config.thresholds);
   bus.set_manager(manager);
   log_line(Severity::Info, "configuration read again");
+  if (policies) (void)policies->reload();
   return {};
 }
 

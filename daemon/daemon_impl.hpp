@@ -23,6 +23,7 @@
 #include "daemon/hotplug.hpp"
 #include "daemon/log.hpp"
 #include "daemon/log_events.hpp"
+#include "daemon/policy_service.hpp"
 #include "daemon/room_options.hpp"
 #include "dbus/server.hpp"
 #include "health/engine.hpp"
@@ -50,9 +51,10 @@ struct Device {
   bool stale = false;
   std::vector<Reading> rocm_smi;  // the library's, where they count
   SteadyTime rocm_smi_at;
-  bool by_nvml = false;     // NVIDIA's: read through its library
-  ClientLook nvml_clients;  // that the library told, with its memory
-  SteadyTime quiet_until;   // it is being reset: what looks into its driver waits
+  bool by_nvml = false;               // NVIDIA's: read through its library
+  ClientLook nvml_clients;            // that the library told, with its memory
+  std::optional<ClientLook> used_by;  // the last look at its programs
+  SteadyTime quiet_until;             // it is being reset: what looks into its driver waits
 };
 
 struct Daemon::Impl {
@@ -79,6 +81,9 @@ struct Daemon::Impl {
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
+  std::unique_ptr<PolicyService> policies;
+  std::map<std::string, std::map<std::string, policy::CanaryFact>> canary_facts;  // by device, by what was found
+  std::map<std::string, std::set<std::string>> to_verify;  // devices on which an action was done: canaries that count
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
   SteadyTime next_clients;
@@ -107,6 +112,12 @@ struct Daemon::Impl {
   void start_canaries();
   std::vector<canary::DeviceSituation> canary_situations() const;
   void on_canary(const health::CanaryFinding& finding);
+  void start_policies();
+  std::vector<policy::DeviceState> policy_devices() const;
+  std::vector<std::string> running_advisories() const;
+  void run_canary(const ActionRequest& request);
+  void on_measured(const std::string& pci, const std::string& canary, bool good);
+  void note_canary(const std::string& device, const health::CanaryFinding& finding);
   void restore_history();
   void on_devices(const telemetry::DevicesFrame& frame, bool by_nvml);
   void start_nvml();

@@ -101,7 +101,7 @@ TEST_F(Service, TakesBackWhatDidNotHelpInItsTime) {
 TEST_F(Service, TakesBackWhatIsNoLongerWanted) {
   service.submit(cap("290"), clock.now().wall);
   service.submit(cap("280"), clock.now().wall);
-  service.no_longer_wanted("cool-it", m.pci());
+  service.no_longer_wanted(cap("280").request);
   EXPECT_EQ(m.read(m.cap()), "303000000");
   for (const LedgerEntry& entry : m.ledger()) EXPECT_EQ(entry.state, "reverted");
 }
