@@ -80,6 +80,10 @@ Verdict judge(const Machine& machine, const LedgerEntry& entry, const Actuator* 
   if (actuator == nullptr)
     return half_done ? Verdict{Need::Note, ActionState::Interrupted, "nobody here knows " + entry.action} : Verdict{};
   if (!same_boot && forgotten_at_reboot(entry) && actuator->recovery == Recovery::Back) {
+    // Of /run nothing is left: what was there before is what is there now.
+    const bool empty_run = entry.steps.front().path.starts_with("/run/");
+    if (empty_run && (half_done || is(entry, ActionState::Applied)))
+      return {Need::Note, ActionState::Reverted, "the machine started anew, and /run with it"};
     if (half_done || is(entry, ActionState::Applied))
       return {Need::Note, ActionState::Lost, "the machine started anew before it was decided"};
     if (is(entry, ActionState::Confirmed)) return {Need::Note, ActionState::Over, "the machine started anew"};
