@@ -107,7 +107,7 @@ void ActionService::submit(Order order, WallTime fault) {
 void ActionService::condition_cleared(const std::string& condition) {
   std::vector<std::string> good;
   for (const ActionRecord& record : records_)
-    if (!condition.empty() && record.request.condition == condition && !record.ledger.empty() &&
+    if (!condition.empty() && record.request.condition == condition && !record.ledger.empty() && !record.unwanted &&
         record.state == to_string(ActionState::Applied))
       good.push_back(record.ledger);
   for (const std::string& ledger : good) {
@@ -120,7 +120,7 @@ void ActionService::episodes_ended(const std::function<bool(const ActionRequest&
   std::vector<std::string> good;
   for (const ActionRecord& record : records_) {
     const bool waits = record.state == to_string(ActionState::Applied) && record.request.condition.empty() &&
-                       !record.request.rule.empty();
+                       !record.request.rule.empty() && !record.unwanted;
     if (waits && confirm_by_.contains(record.ledger) && over(record.request)) good.push_back(record.ledger);
   }
   for (const std::string& ledger : good) {
@@ -137,6 +137,7 @@ void ActionService::no_longer_wanted(const ActionRequest& request) {
     if (record->state == "queued" || record->state == "running") {
       record->unwanted = true;
     } else if (in_force(*record) && !record->ledger.empty()) {
+      record->unwanted = true;
       back.push_back(record->ledger);
     }
   }

@@ -27,7 +27,7 @@ struct ActionRecord {
   // Zero: not yet. Fault: first seen; detected: asked for; acted: done; verified: a canary ran again and was good.
   WallTime fault, detected, acted, verified;
   WallTime confirm_by;    // zero: no time is set
-  bool unwanted = false;  // to be taken back as soon as it is done
+  bool unwanted = false;  // its reason is gone: it is taken back, as soon as it is done
 };
 
 class ActionService {

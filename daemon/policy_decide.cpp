@@ -275,12 +275,14 @@ void PolicyService::Impl::record_changed(const actions::ActionRecord& record) {
   if (record.state == "refused" || record.state == "failed") policy::forget_hold(state, record.request);
   if (!news || record.state == "queued" || record.state == "running") return;
   const bool bad = record.state == "refused" || record.state.starts_with("failed");
+  const bool back = record.state == "reverted";
   const std::string change =
-      record.before.empty() ? ""
-                            : ": " + record.before + " -> " + (record.after.empty() ? record.wanted : record.after);
+      back                    ? ": " + record.before + " is back"
+      : record.before.empty() ? ""
+                              : ": " + record.before + " -> " + (record.after.empty() ? record.wanted : record.after);
   on.event(bad ? Severity::Warning : Severity::Info, "action." + record.state, record.request.device,
            view.kind + " on " + view.device_label + " is " + record.state + change + " (" + rule_of(record.request) +
-               (record.text.empty() ? "" : "; " + record.text) + ")");
+               (record.text.empty() || record.text.starts_with(view.kind) ? "" : "; " + record.text) + ")");
 }
 
 void PolicyService::Impl::forget_old_records() {

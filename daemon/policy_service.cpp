@@ -272,6 +272,7 @@ void PolicyService::look() {
 }
 void PolicyService::devices_changed() {
   impl_->advisories_are_old = true;
+  for (const auto& record : impl_->actions.records()) impl_->record_changed(record);  // their names are known now
   impl_->look_soon();
 }
 void PolicyService::changed() {
