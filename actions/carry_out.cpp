@@ -163,7 +163,8 @@ Result<Outcome> by_steps(const Machine& machine, Ledger& ledger, const Actuator&
   const ActionState state = !reversible     ? ActionState::Done
                             : order.confirm ? ActionState::Confirmed
                                             : ActionState::Applied;
-  if (state == ActionState::Applied && !entry->lasting)
+  // A setting of the hardware that does not help goes; a mark that keeps jobs away is not there to help.
+  if (state == ActionState::Applied && !entry->lasting && actuator.on_device)
     entry->confirm_by = utc_text(machine.outside.now + order.probation);
   if (auto saved = set_state(machine, ledger, *entry, state); !saved)
     return give_up(machine, ledger, actuator, *entry, saved.error());

@@ -32,6 +32,13 @@ bool in_force(const ActionRecord& record) {
   return record.state == to_string(ActionState::Applied) || record.state == to_string(ActionState::Confirmed);
 }
 
+// grub/ keeps its own entries, which have no other state.
+bool is_done_by_the_boot_loader(const ActionRecord& record) {
+  const Actuator* actuator = actuator_for(record.request.kind);
+  return actuator != nullptr && actuator->own_ledger && record.state == to_string(ActionState::Done) &&
+         !record.unwanted;
+}
+
 bool goes_on(const ActionRecord& record) {
   if (record.state == "queued" || record.state == "running" || in_force(record)) return true;
   return record.state == to_string(ActionState::Intended) || record.state == to_string(ActionState::FailedToRevert);
@@ -136,7 +143,7 @@ void ActionService::no_longer_wanted(const ActionRequest& request) {
     if (!same_wish(record->request, request)) continue;
     if (record->state == "queued" || record->state == "running") {
       record->unwanted = true;
-    } else if (in_force(*record) && !record->ledger.empty()) {
+    } else if ((in_force(*record) || is_done_by_the_boot_loader(*record)) && !record->ledger.empty()) {
       record->unwanted = true;
       back.push_back(record->ledger);
     }

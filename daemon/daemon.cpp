@@ -143,7 +143,7 @@ void Daemon::Impl::on_tick() {
   if (canaries && !devices.empty()) canaries->look();
   mark_stale();
   refresh_bus();
-  if (policies && discovered) {
+  if (policies && discovered && (!nvml || nvml_known)) {
     for (const auto& [id, device] : devices)
       if (slept && ticks > 1) policies->device_came_back(id);
     policies->look();
@@ -335,6 +335,7 @@ void Daemon::Impl::drop_device(const std::string& id, bool renamed) {
   publish(engine.on_removed(id, device.label, renamed, clock.now()));
   bus.remove_device(id);
   if (renamed) return;
+  departed[id] = device.info;
   event(Severity::Warning, "device.removed", id, device.label + ": no longer on the bus");
 }
 

@@ -82,6 +82,7 @@ struct Daemon::Impl {
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
   std::unique_ptr<PolicyService> policies;
+  std::map<std::string, DeviceInfo> departed;  // GPUs that left since the start
   std::map<std::string, std::map<std::string, policy::CanaryFact>> canary_facts;  // by device, by what was found
   std::map<std::string, std::set<std::string>> to_verify;  // devices on which an action was done: canaries that count
   std::unique_ptr<telemetry::SideReader> clients;

@@ -20,6 +20,18 @@ std::optional<bool> is_busy(const std::optional<ClientLook>& look) {
   return look->complete ? std::optional(false) : std::nullopt;
 }
 
+// What targets may ask of a GPU.
+policy::DeviceState identity(const std::string& id, const DeviceInfo& info) {
+  policy::DeviceState out;
+  out.id = id;
+  out.vendor = policy::vendor_name(info.vendor_id);
+  out.gfx = info.gfx;
+  if (!info.name.empty()) out.skus.push_back(info.name);
+  out.skus.insert(out.skus.end(), info.other_names.begin(), info.other_names.end());
+  out.skus.push_back(fmt::format("{:04x}:{:04x}", info.vendor_id, info.device_id));
+  return out;
+}
+
 // The root's own, or those installed with this program.
 std::string find_advisories(const std::string& root) {
   std::error_code error;
@@ -79,14 +91,8 @@ void Daemon::Impl::start_policies() {
 std::vector<policy::DeviceState> Daemon::Impl::policy_devices() const {
   std::vector<policy::DeviceState> out;
   for (const auto& [id, device] : devices) {
-    policy::DeviceState state;
-    state.id = id;
+    policy::DeviceState state = identity(id, device.info);
     state.label = device.label;
-    state.vendor = policy::vendor_name(device.info.vendor_id);
-    state.gfx = device.info.gfx;
-    if (!device.info.name.empty()) state.skus.push_back(device.info.name);
-    state.skus.insert(state.skus.end(), device.info.other_names.begin(), device.info.other_names.end());
-    state.skus.push_back(fmt::format("{:04x}:{:04x}", device.info.vendor_id, device.info.device_id));
     state.vram = device.sample.value(ReadingId::VramTotal);
     state.asleep =
         device.has_sample && device.sample.power != PowerState::Active && device.sample.power != PowerState::Unknown;
@@ -100,6 +106,8 @@ std::vector<policy::DeviceState> Daemon::Impl::policy_devices() const {
     auto at = std::ranges::find(out, condition.device, &policy::DeviceState::id);
     if (at == out.end()) {  // it is gone, and that is what is wrong
       policy::DeviceState gone;
+      if (const auto was = departed.find(condition.device); was != departed.end())
+        gone = identity(condition.device, was->second);
       gone.id = condition.device;
       gone.label = condition.device_label;
       out.push_back(std::move(gone));

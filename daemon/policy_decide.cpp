@@ -140,7 +140,7 @@ void PolicyService::Impl::look_soon() {
 }
 
 void PolicyService::Impl::look() {
-  if (store.set().policies.empty() && state.holds.empty()) return;
+  if (!devices_known || (store.set().policies.empty() && state.holds.empty())) return;
   const policy::Snapshot now = snapshot();
   if (!policy::may_matter(now, store.set(), state)) return;
   policy::EvaluateOptions how;
@@ -160,7 +160,9 @@ void PolicyService::Impl::look() {
   }
   for (const Decision& decision : evaluation.decisions) take(decision);
   actions.episodes_ended([this](const ActionRequest& request) {
-    return !policy::is_active(state, request.policy + "/" + request.rule, request.device);
+    const std::string rule = request.policy + "/" + request.rule;
+    if (!request.device.empty()) return !policy::is_active(state, rule, request.device);
+    return std::ranges::none_of(state.devices, [&](const auto& id) { return policy::is_active(state, rule, id); });
   });
 }
 

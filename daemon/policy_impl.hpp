@@ -43,6 +43,7 @@ struct PolicyService::Impl {
   std::vector<std::string> advisories;
   std::optional<bool> on_battery;
   SteadyTime battery_at, safe_mode_at, saved_at;
+  bool devices_known = false;  // before, nothing is decided: a GPU that was not found yet is not gone
   bool look_is_due = false;
   std::string safe_mode;
   Standing told;

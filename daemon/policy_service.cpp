@@ -268,6 +268,7 @@ void PolicyService::look() {
   const SteadyTime now = impl_->clock.now().steady;
   if (now - impl_->safe_mode_at >= kSafeModeEvery) impl_->look_at_safe_mode();
   impl_->actions.tick();
+  impl_->devices_known = true;
   impl_->look();
 }
 void PolicyService::devices_changed() {

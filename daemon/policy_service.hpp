@@ -58,7 +58,7 @@ class PolicyService {
 
   void start();
   Result<void> reload();  // a set with a mistake leaves the last good one in force
-  // With every round of samples; costs nothing while no rule could matter.
+  // With every round of samples, once the devices are known; costs nothing while no rule could matter.
   void look();
   void changed();  // something did: looked at once, when the loop comes round
   void devices_changed();
