@@ -106,6 +106,8 @@ void PolicyService::Impl::installed(const std::string& path, const std::string& 
     for (std::size_t i = 0; refused.size() - i > kRefusedKept; ++i) fs::remove(refused[i], ignored);
   }
   inbox_again = false;
+  // What cannot be taken out of there would come round for ever.
+  if (fs::exists(path, ignored)) return on.log(Severity::Warning, path + " cannot be taken out of the inbox");
   look_into_inbox();
 }
 

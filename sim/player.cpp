@@ -92,6 +92,7 @@ void Player::take_settings(Actor& actor) const {
 
 Result<void> Player::show(const std::string& name, Actor& actor, unsigned second) {
   if (!actor.present) return {};
+  const auto alone = stage_.files().hold_writes();
   take_settings(actor);
   const auto seed = scenario_.seed + static_cast<unsigned>(std::hash<std::string>{}(name) % 997);
   const Card card = scenario_.noise ? with_noise(actor.card, seed, second) : actor.card;
