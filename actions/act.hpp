@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two halves of gpuhealth-act. Both print one JSON object and return the exit code.
+// The parts of gpuhealth-act. All print one JSON object and return the exit code.
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 int act_kernel(const std::vector<std::string>& arguments);
 int act_device(const std::vector<std::string>& arguments);
+int act_policy(const std::vector<std::string>& arguments);
 
 void print(const Json& json);
 int complain(const Error& error);

@@ -15,6 +15,7 @@ namespace {
 
 struct Line {
   std::string root = "/", sysroot, device, request;
+  std::string now;  // of a simulated machine, whose clock runs faster: UTC
   bool dry_run = false, confirm = false, by_rule = false;
   std::vector<std::string> words;  // what is no option
 };
@@ -23,8 +24,9 @@ bool read_line(const std::vector<std::string>& arguments, Line& out) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     bool known = false;
-    for (auto [name, field] : {std::pair{"--root", &out.root}, std::pair{"--sysroot", &out.sysroot},
-                               std::pair{"--device", &out.device}, std::pair{"--request", &out.request}}) {
+    for (auto [name, field] :
+         {std::pair{"--root", &out.root}, std::pair{"--sysroot", &out.sysroot}, std::pair{"--device", &out.device},
+          std::pair{"--request", &out.request}, std::pair{"--now", &out.now}}) {
       if (word != name) continue;
       if (i + 1 == arguments.size()) return false;
       *field = arguments[++i];
@@ -99,6 +101,11 @@ int act_device(const std::vector<std::string>& arguments) {
   if (!hardware) return complain(hardware.error());
   System system;
   Outside outside = real_outside(system, *hardware);
+  if (!line.now.empty()) {
+    const auto now = utc_from(line.now);
+    if (!now) return usage();
+    outside.now = *now;
+  }
   const Machine machine = {std::move(*files), std::move(*hardware), std::move(outside)};
   const std::string& verb = line.words.front();
   if (verb == "run") {

@@ -57,5 +57,6 @@ int main(int argc, char** argv) {
   words.erase(words.begin());
   if (part == "kernel") return gpuhealth::actions::act_kernel(words);
   if (part == "device") return gpuhealth::actions::act_device(words);
+  if (part == "policy") return gpuhealth::actions::act_policy(words);
   return gpuhealth::actions::usage();
 }

@@ -48,9 +48,10 @@ struct Actuator {
   ActionKind kind{};
   bool on_device = false;
   Recovery recovery = Recovery::Back;
-  bool needs_idle = false;  // refused while programs use the GPU, unless with_jobs
-  bool needs_dark = false;  // refused while a display hangs on it, unless with_display
-  bool own_ledger = false;  // `perform` writes its own entries
+  bool needs_idle = false;     // refused while programs use the GPU, unless with_jobs
+  bool needs_dark = false;     // refused while a display hangs on it, unless with_display
+  bool spares_others = false;  // what somebody else has set since stays, also when a person reverts ours
+  bool own_ledger = false;     // `perform` writes its own entries
   Result<Plan> (*plan)(const Asked& asked) = nullptr;
   // What is in force now, in the words of `before` and `wanted`.
   Result<std::string> (*observe)(const Machine& machine, const LedgerEntry& entry) = nullptr;

@@ -2,10 +2,12 @@
 #include "actions/carry_out.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "actions/interlocks.hpp"
 #include "actions/resolve.hpp"
+#include "core/yaml.hpp"
 
 namespace gpuhealth::actions {
 namespace {
@@ -87,6 +89,18 @@ LedgerEntry fill_entry(LedgerEntry entry, const Asked& asked, const Order& order
   return entry;
 }
 
+// The profile sets the level too: what is brought back would depend on which of them goes first.
+Result<void> check_sharing(const Machine& machine, const LedgerEntry& wanted) {
+  constexpr std::array<std::string_view, 2> kShare = {"performance-level", "power-profile"};
+  const auto shares = [&](const LedgerEntry& e) { return std::ranges::find(kShare, e.action) != kShare.end(); };
+  if (!shares(wanted)) return {};
+  for (const LedgerEntry& other : read_ledger(machine.files))
+    if (in_force(other) && shares(other) && other.action != wanted.action && other.device == wanted.device)
+      return fail(ErrorCode::Unavailable, other.id + " is in force on this GPU, and both set its performance level; " +
+                                              "gpuhealthctl actions revert " + other.id + " makes room");
+  return {};
+}
+
 // The steps, then what the hardware says. Stops at the first failure unless the rest has to be done all the same.
 Result<void> do_and_read_back(const Machine& machine, const Actuator& actuator, LedgerEntry& entry) {
   for (const LedgerStep& step : entry.steps) {
@@ -140,6 +154,7 @@ Result<Outcome> by_steps(const Machine& machine, Ledger& ledger, const Actuator&
     out.warnings = wanted.warnings;
     return out;
   }
+  if (auto fine = check_sharing(machine, wanted); !fine) return tl::unexpected<Error>(fine.error());
   auto entry = ledger.begin(std::move(wanted), machine.outside.now);
   if (!entry) return tl::unexpected<Error>(entry.error());
   if (auto done = do_and_read_back(machine, actuator, *entry); !done)
@@ -148,7 +163,8 @@ Result<Outcome> by_steps(const Machine& machine, Ledger& ledger, const Actuator&
   const ActionState state = !reversible     ? ActionState::Done
                             : order.confirm ? ActionState::Confirmed
                                             : ActionState::Applied;
-  if (state == ActionState::Applied && !entry->lasting)
+  // A setting of the hardware that does not help goes; a mark that keeps jobs away is not there to help.
+  if (state == ActionState::Applied && !entry->lasting && actuator.on_device)
     entry->confirm_by = utc_text(machine.outside.now + order.probation);
   if (auto saved = set_state(machine, ledger, *entry, state); !saved)
     return give_up(machine, ledger, actuator, *entry, saved.error());
@@ -257,8 +273,10 @@ Result<LedgerEntry> find_entry(const Tree& files, const std::string& id) {
   }
   if (found.size() == 1) return std::move(found.front());
   if (found.empty())
-    return fail(ErrorCode::NotFound, "there is no action " + id + "; gpuhealthctl actions list shows them");
-  return fail(ErrorCode::InvalidInput, id + " is the beginning of " + std::to_string(found.size()) + " actions");
+    return fail(ErrorCode::NotFound,
+                "there is no action " + yaml::shown(id) + "; gpuhealthctl actions list shows them");
+  return fail(ErrorCode::InvalidInput,
+              yaml::shown(id) + " is the beginning of " + std::to_string(found.size()) + " actions");
 }
 
 Result<Outcome> carry_out(const Machine& machine, const Order& order) {
@@ -308,6 +326,7 @@ Result<Outcome> confirm(const Machine& machine, const std::string& id) {
   out.action = entry->action;
   out.device = entry->device;
   take_entry(out, *entry);
+  out.steps.clear();  // nothing was written now
   out.text = entry->id + " is " + entry->state;
   return out;
 }
@@ -345,6 +364,7 @@ Result<Outcome> revert(const Machine& machine, const std::string& id, bool by_pe
   if (!entry) return tl::unexpected<Error>(entry.error());
   if (!in_force(*entry) && !is_open(*entry))
     return fail(ErrorCode::InvalidInput, entry->id + " is " + entry->state + ": there is nothing to bring back");
+  entry->facts[std::string(kAskedBack)] = by_person ? "a person" : "a rule";
   if (auto done = take_back(machine, *ledger, *entry, by_person, by_person ? "by hand" : "its reason is gone"); !done)
     return tl::unexpected<Error>(done.error());
   take_entry(out, *entry);

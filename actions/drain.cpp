@@ -30,14 +30,16 @@ Result<Plan> plan(const Asked& asked) {
   return out;
 }
 
-Result<std::string> observe(const Machine& machine, const LedgerEntry& /*entry*/) {
+Result<std::string> observe(const Machine& machine, const LedgerEntry& entry) {
   const auto now = file_state(machine.files, std::string(kDrainFile));
   if (!now) return tl::unexpected<Error>(now.error());
-  return std::string(now->exists ? "marked" : "not marked");
+  if (!now->exists) return std::string("not marked");
+  const bool ours = !entry.steps.empty() && now->bytes == entry.steps.front().value;
+  return std::string(ours ? "marked" : "marked by somebody else");
 }
 
 }  // namespace
 
-const Actuator kDrain = {.kind = ActionKind::Drain, .plan = plan, .observe = observe};
+const Actuator kDrain = {.kind = ActionKind::Drain, .spares_others = true, .plan = plan, .observe = observe};
 
 }  // namespace gpuhealth::actions

@@ -161,7 +161,9 @@ int boots_without_confirmation(std::span<const LedgerEntry> entries) {
     if (entry.owner != "actions" || entry.steps.empty()) continue;
     if (boots.empty() || boots.back().id != entry.boot_id) boots.push_back({entry.boot_id});
     boots.back().lost |= entry.state == "lost";
-    boots.back().good |= entry.state == "confirmed" || entry.state == "over" || entry.state == "reverted";
+    // What came back by itself, because nobody found it good in time or it was cut off, is no sign of health.
+    const bool asked_back = entry.state == "reverted" && entry.facts.contains(std::string(kAskedBack));
+    boots.back().good |= entry.state == "confirmed" || entry.state == "over" || asked_back;
   }
   const auto good =
       std::ranges::find_if(boots.rbegin(), boots.rend(), [](const Boot& boot) { return boot.good || !boot.lost; });

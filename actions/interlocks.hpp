@@ -21,6 +21,8 @@ inline constexpr std::chrono::hours kBreakerWindow{1};
 inline constexpr int kBootsWithoutConfirmation = 3;
 inline constexpr std::chrono::hours kSameVerdict{7 * 24};
 
+inline constexpr std::string_view kAskedBack = "asked_back";  // a fact of an entry: who wanted it taken back
+
 // Why nothing is written; empty: it may be.
 std::vector<std::string> safe_mode(const Machine& machine);
 // The breaker or the boots: lasts until a person ends it.

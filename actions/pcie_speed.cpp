@@ -114,7 +114,15 @@ std::string module_option(unsigned generation) {
   return buffer;
 }
 
-Result<void> plan_module(const Machine& machine, unsigned wanted, LedgerEntry& entry) {
+// The generation that our file holds the driver to; 0: it is not there, or not as we write it.
+unsigned held_to(const FileState& file) {
+  for (unsigned generation = 1; file.exists && generation < kHighest; ++generation)
+    if (file.bytes == module_option(generation)) return generation;
+  return 0;
+}
+
+// Why nothing has to be written; empty: it has.
+Result<std::string> plan_module(const Machine& machine, unsigned wanted, LedgerEntry& entry) {
   for (const std::string& file : machine.files.list("/etc/modprobe.d")) {
     const std::string path = "/etc/modprobe.d/" + file;
     const auto text = machine.files.read(path, std::size_t{1} << 20);
@@ -124,13 +132,17 @@ Result<void> plan_module(const Machine& machine, unsigned wanted, LedgerEntry& e
   const auto prior = file_state(machine.files, std::string(kModuleFile));
   if (!prior) return tl::unexpected<Error>(prior.error());
   entry.prior[std::string(kModuleFile)] = *prior;
+  if (const unsigned held = held_to(*prior); held > 0) entry.before = name(held) + " by the module's option";
   entry.steps = {{"file", std::string(kModuleFile), 0, 0, module_option(wanted)}};
   entry.lasting = true;
   entry.facts["way"] = "module-option";
   entry.warnings.emplace_back(
       "it holds from the next boot on and for every GPU of this driver; where the initramfs loads amdgpu it has to be "
       "made anew (update-initramfs -u, dracut -f)");
-  return {};
+  const unsigned held = held_to(*prior);
+  if (held == 0 || held > wanted) return std::string();
+  return std::string(kModuleFile) + " holds every GPU of this driver to " + name(held) +
+         " already, from the next boot on";
 }
 
 Result<Plan> plan(const Asked& asked) {
@@ -156,7 +168,9 @@ Result<Plan> plan(const Asked& asked) {
     const auto config = plan_config(machine, *slot, *wanted, entry);
     if (!config) return tl::unexpected<Error>(config.error());
     if (!*config) {
-      if (auto module = plan_module(machine, *wanted, entry); !module) return tl::unexpected<Error>(module.error());
+      auto why_not = plan_module(machine, *wanted, entry);
+      if (!why_not) return tl::unexpected<Error>(why_not.error());
+      if (out.already.empty()) out.already = std::move(*why_not);
     }
   }
   return out;
@@ -174,7 +188,9 @@ Result<std::string> observe(const Machine& machine, const LedgerEntry& entry) {
     const auto now = file_state(machine.files, std::string(kModuleFile));
     if (!now) return tl::unexpected<Error>(now.error());
     if (now->exists && now->bytes == entry.steps.front().value) return entry.wanted;
-    return entry.before;
+    const auto prior = entry.prior.find(std::string(kModuleFile));
+    if (prior != entry.prior.end() && *now == prior->second) return entry.before;
+    return std::string(now->exists ? "what somebody else wrote there" : "no option of the module");
   }
   const auto link = read_link(machine, port + "/config");
   if (!link) return tl::unexpected<Error>(link.error());

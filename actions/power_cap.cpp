@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kMicro = 1'000'000;
 constexpr std::int64_t kOwnFloorPercent = 50;  // of the default
 
+// What a driver keeps below a watt is none of ours: amdgpu cuts it off when it is written.
 std::string watts(std::int64_t microwatts) {
   return std::to_string(microwatts / kMicro) + " W";
 }
@@ -128,7 +129,6 @@ Result<Plan> plan(const Asked& asked) {
 Result<std::string> observe(const Machine& machine, const LedgerEntry& entry) {
   const auto now = limit(machine, entry.steps.front().path);
   if (!now) return tl::unexpected<Error>(now.error());
-  if (*now % kMicro != 0) return std::to_string(*now) + " uW";
   return watts(*now);
 }
 

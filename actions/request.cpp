@@ -144,7 +144,11 @@ Result<void> add_param(ActionRequest& request, const std::string& word) {
   const auto equals = word.find('=');
   if (equals == std::string::npos || equals == 0)
     return fail(ErrorCode::InvalidInput, "\"" + word + "\" is not NAME=VALUE");
-  request.params[word.substr(0, equals)] = word.substr(equals + 1);
+  const std::string name = word.substr(0, equals);
+  if (request.params.contains(name))
+    return fail(ErrorCode::InvalidInput,
+                name + " is given twice: " + request.params[name] + " and " + word.substr(equals + 1));
+  request.params[name] = word.substr(equals + 1);
   return {};
 }
 

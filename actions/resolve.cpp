@@ -40,11 +40,19 @@ Result<void> write_back(const Machine& machine, const LedgerEntry& entry) {
   return {};
 }
 
-// The hardware forgets at a reboot what is no file.
+// The hardware forgets at a reboot what is no file, and /run is empty then.
 bool forgotten_at_reboot(const LedgerEntry& entry) {
   return !entry.lasting && !entry.steps.empty() && std::ranges::none_of(entry.steps, [](const LedgerStep& step) {
-    return step.kind == "file" || step.kind == "no-file" || step.kind == "program";
+    const bool file = step.kind == "file" || step.kind == "no-file";
+    return (file && !step.path.starts_with("/run/")) || step.kind == "program";
   });
+}
+
+// A file below /etc is the machine's, whichever GPU it was written for.
+bool same_place(const LedgerEntry& a, const LedgerEntry& b) {
+  if (a.action != b.action || a.steps.empty() || b.steps.empty()) return false;
+  const LedgerStep& first = a.steps.front();
+  return first.path == b.steps.front().path && (a.device == b.device || first.kind == "file");
 }
 
 Result<void> go_forward(const Machine& machine, Ledger& ledger, LedgerEntry& entry, const Actuator& actuator) {
@@ -72,6 +80,10 @@ Verdict judge(const Machine& machine, const LedgerEntry& entry, const Actuator* 
   if (actuator == nullptr)
     return half_done ? Verdict{Need::Note, ActionState::Interrupted, "nobody here knows " + entry.action} : Verdict{};
   if (!same_boot && forgotten_at_reboot(entry) && actuator->recovery == Recovery::Back) {
+    // Of /run nothing is left: what was there before is what is there now.
+    const bool empty_run = entry.steps.front().path.starts_with("/run/");
+    if (empty_run && (half_done || is(entry, ActionState::Applied)))
+      return {Need::Note, ActionState::Reverted, "the machine started anew, and /run with it"};
     if (half_done || is(entry, ActionState::Applied))
       return {Need::Note, ActionState::Lost, "the machine started anew before it was decided"};
     if (is(entry, ActionState::Confirmed)) return {Need::Note, ActionState::Over, "the machine started anew"};
@@ -96,10 +108,7 @@ Verdict judge(const Machine& machine, const LedgerEntry& entry, const Actuator* 
 
 std::vector<LedgerEntry> on_same_setting(const Machine& machine, const LedgerEntry& entry) {
   std::vector<LedgerEntry> out = read_ledger(machine.files);
-  std::erase_if(out, [&](const LedgerEntry& other) {
-    return !in_force(other) || other.steps.empty() || entry.steps.empty() || other.action != entry.action ||
-           other.device != entry.device || other.steps.front().path != entry.steps.front().path;
-  });
+  std::erase_if(out, [&](const LedgerEntry& other) { return !in_force(other) || !same_place(other, entry); });
   return out;
 }
 
@@ -133,11 +142,12 @@ Result<void> take_back(const Machine& machine, Ledger& ledger, LedgerEntry& entr
   const bool begun = entry.facts.contains(kTakingBack);
   if (now && *now == entry.before && !begun) return set_state(machine, ledger, entry, ActionState::Reverted, why);
   // What was read back after the write is what we left there; anything else is somebody else's.
-  if (now && !by_person && !begun && in_force(entry) && *now != entry.after)
+  const bool spare = !by_person || actuator->spares_others;
+  if (now && spare && !begun && in_force(entry) && *now != entry.after)
     return set_state(machine, ledger, entry, ActionState::Overtaken,
                      "it is " + *now + " now, which is neither ours nor what was there before; left alone");
   // What somebody has set since we last failed is theirs.
-  if (const auto left = entry.facts.find(kLeft); now && !by_person && left != entry.facts.end() && *now != left->second)
+  if (const auto left = entry.facts.find(kLeft); now && spare && left != entry.facts.end() && *now != left->second)
     return set_state(machine, ledger, entry, ActionState::Overtaken,
                      "it is " + *now + " now, which is not what we left there; left alone");
   entry.facts[kTakingBack] = "begun";

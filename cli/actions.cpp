@@ -36,7 +36,30 @@ Json json_actions(const ActionsView& view) {
   Json out = {{"safe_mode", words(view.safe_mode)}, {"problems", words(view.problems)}};
   out["actions"] = Json::array();
   for (const LedgerEntry& entry : view.entries) out["actions"].push_back(actions::entry_json(entry));
+  out["decided"] = Json::array();
+  for (const dbus::ActionView& action : view.told) out["decided"].push_back(json_told(action));
   return out;
+}
+
+Json json_told(const dbus::ActionView& a) {
+  return {{"id", a.id},
+          {"action", a.kind},
+          {"device", text_or_null(a.device)},
+          {"device_label", text_or_null(a.device_label)},
+          {"state", a.state},
+          {"policy", text_or_null(a.policy)},
+          {"rule", text_or_null(a.rule)},
+          {"reason", text_or_null(a.reason)},
+          {"text", text_or_null(a.text)},
+          {"before", text_or_null(a.before)},
+          {"wanted", text_or_null(a.wanted)},
+          {"after", text_or_null(a.after)},
+          {"fault", time_or_null(a.fault)},
+          {"detected", time_or_null(a.detected)},
+          {"acted", time_or_null(a.acted)},
+          {"verified", time_or_null(a.verified)},
+          {"confirm_by", time_or_null(a.confirm_by)},
+          {"reversible", a.reversible}};
 }
 
 Json json_action(const LedgerEntry& entry) {
@@ -56,6 +79,13 @@ Page render_actions(const ActionsView& view, const Terminal& terminal) {
                     {change_of(entry)},
                     {entry.state, tone_of_state(entry)},
                     {entry.rule.empty() ? "by hand" : entry.rule}});
+  for (const dbus::ActionView& action : view.told)
+    rows.push_back({{action.id},
+                    {utc_text(action.detected)},
+                    {action.device_label.empty() ? action.device : action.device_label},
+                    {action.before.empty() ? action.kind : action.kind + ": " + action.before + " -> " + action.wanted},
+                    {action.state, action.state == "refused" ? Tone::Warning : Tone::Plain},
+                    {action.rule.empty() ? "by hand" : action.rule}});
   if (rows.empty()) page.line({{"Nothing was changed yet."}});
   if (!rows.empty())
     add_table(page,

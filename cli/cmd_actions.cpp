@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
 #include "actions/carry_out.hpp"
 #include "actions/interlocks.hpp"
+#include "actions/state.hpp"
 #include "cli/act.hpp"
 #include "cli/actions.hpp"
 #include "cli/command.hpp"
 #include "core/nearest.hpp"
+#include "dbus/client.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -25,6 +28,30 @@ struct ActionOptions {
 };
 using Options = std::shared_ptr<ActionOptions>;
 
+bool is_over(const std::string& state) {
+  return std::ranges::any_of(actions::all_action_states(), [&](const actions::ActionStateInfo& row) {
+    return row.name == state && !row.open && state != "confirmed";
+  });
+}
+
+// The daemon of this machine, if it runs; of another tree there is none.
+std::optional<dbus::Client> daemon_of(const Context& context, const ActionOptions& options) {
+  if (options.root != "/") return std::nullopt;
+  auto client = dbus::Client::connect(context.bus);
+  return client ? std::optional(std::move(*client)) : std::nullopt;
+}
+
+// What is only decided is nowhere written down; and who may not read the ledger still sees what the bus tells.
+void ask_daemon(const Context& context, const ActionOptions& options, ActionsView& view) {
+  auto client = daemon_of(context, options);
+  const auto told = client ? client->actions() : tl::unexpected(Error{});
+  if (!told) return;
+  for (const dbus::ActionView& action : *told) {
+    const auto known = std::ranges::find(view.entries, action.id, &LedgerEntry::id);
+    if (known == view.entries.end() && !(options.open && is_over(action.state))) view.told.push_back(action);
+  }
+}
+
 ExitCode list(const Context& context, const ActionOptions& options) {
   auto files = Tree::open(options.root);
   if (!files) return complain(context, files.error());
@@ -35,6 +62,7 @@ ExitCode list(const Context& context, const ActionOptions& options) {
   if (options.open)
     std::erase_if(view.entries, [](const LedgerEntry& e) { return !actions::is_open(e) && !actions::in_force(e); });
   view.safe_mode = actions::safe_mode({std::move(*files), std::move(*hardware), {}});
+  ask_daemon(context, options, view);
   show(context, [&] { return render_actions(view, context.terminal); }, [&] { return json_actions(view); });
   return ExitCode::Ok;
 }
@@ -54,13 +82,45 @@ ExitCode act(const Context& context, const ActionOptions& options, std::vector<s
   return run_act(context, words, [&](const Json& json) { return render_action_outcome(json, context.terminal); });
 }
 
+// Through the daemon, which asks polkit, where it runs; else at once.
+ExitCode confirm_or_revert(const Context& context, const ActionOptions& options, const char* verb,
+                           Result<void> (dbus::Client::*ask)(const std::string&)) {
+  auto client = daemon_of(context, options);
+  if (!client) return act(context, options, {verb, options.id});
+  // The number and a beginning of an id do as well, where the ledger may be read.
+  std::string id = options.id;
+  if (const auto files = Tree::open(options.root))
+    if (const auto entry = actions::find_entry(*files, options.id)) id = entry->id;
+  const auto done = (*client.*ask)(id);
+  // One that is older, or is being stopped.
+  if (!done && done.error().code == ErrorCode::Unavailable) return act(context, options, {verb, options.id});
+  if (!done) return complain(context, done.error());
+  std::string state = std::string(verb) == "confirm" ? "confirmed" : "reverted";
+  if (const auto told = client->actions())
+    if (const auto at = std::ranges::find(*told, id, &dbus::ActionView::id); at != told->end()) state = at->state;
+  const std::string text = id + " is " + state;
+  show(
+      context,
+      [&] {
+        Page page;
+        page.line({{text}});
+        return page;
+      },
+      [&] { return Json{{"ledger", id}, {"state", state}, {"text", text}}; });
+  return ExitCode::Ok;
+}
+
 ExitCode confirm(const Context& context, const ActionOptions& options) {
-  return act(context, options, {"confirm", options.id});
+  return confirm_or_revert(context, options, "confirm", &dbus::Client::confirm_action);
 }
 ExitCode revert(const Context& context, const ActionOptions& options) {
-  return act(context, options, {"revert", options.id});
+  return confirm_or_revert(context, options, "revert", &dbus::Client::revert_action);
 }
 ExitCode resume(const Context& context, const ActionOptions& options) {
+  // The daemon has a breaker of its own.
+  if (auto client = daemon_of(context, options))
+    if (const auto done = client->reset_breaker(); !done && done.error().code != ErrorCode::Unavailable)
+      return complain(context, done.error());
   return act(context, options, {"resume"});
 }
 

@@ -167,6 +167,30 @@ ExitCode roll_back(const Context& context, const PolicyOptions& options) {
   return installed(context, policy::roll_back(options.root, options.why, who(), wall_now()));
 }
 
+// The files count from the daemon's next reading of them on; it looks by itself, and this says what came of it.
+ExitCode reload(const Context& context, const PolicyOptions&) {
+  auto client = connect(context);
+  if (!client) return complain(context, client.error());
+  if (const auto done = client->reload_policy(); !done) return complain(context, done.error());
+  const auto manager = client->manager();
+  if (!manager) return complain(context, manager.error());
+  show(
+      context,
+      [&] {
+        Page page;
+        page.line({{"Policies read again: " + std::to_string(manager->policy_files.size()) + " files in force, mode " +
+                    manager->policy_mode + (manager->safe_mode.empty() ? "." : ", in safe mode.")}});
+        return page;
+      },
+      [&] {
+        Json out = {{"mode", manager->policy_mode}, {"files", Json::array()}};
+        out["safe_mode"] = manager->safe_mode.empty() ? Json(nullptr) : Json(manager->safe_mode);
+        for (const auto& file : manager->policy_files) out["files"].push_back(file);
+        return out;
+      });
+  return ExitCode::Ok;
+}
+
 ExitCode make_keys(const Context& context, const PolicyOptions& options) {
   const auto keys = policy::make_keys("for policy bundles");
   if (!keys) return complain(context, keys.error());
@@ -218,6 +242,7 @@ Action set_up_policy(CLI::App& app) {
   CLI::App* shown = add(app, options, "show", "which files count, and which rules are in force", show_policies);
   shown->add_flag("--effective", options->effective, "the rules in force, each with its file");
   add_root(shown, options);
+  (void)add(app, options, "reload", "have the running daemon read the policies again", reload);
   (void)add(app, options, "schema", "JSON Schema of policy files, for editors", schema);
 
   CLI::App* made = add(app, options, "bundle", "put the policies of a folder into one file, signed with --key", bundle);

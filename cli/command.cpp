@@ -202,7 +202,9 @@ Result<Machine> look(dbus::Client& client) {
         device.client_names[c.pid] = std::move(name);
     }
   }
-  return Machine{std::move(*manager), std::move(*devices), std::move(*conditions), wall_now()};
+  auto actions = client.actions();
+  if (!actions) return tl::unexpected<Error>(actions.error());
+  return Machine{std::move(*manager), std::move(*devices), std::move(*conditions), wall_now(), std::move(*actions)};
 }
 
 }  // namespace gpuhealth::cli

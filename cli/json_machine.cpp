@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/actions.hpp"
 #include "cli/json.hpp"
 
 namespace gpuhealth::cli {
@@ -120,6 +121,14 @@ Json json_status(const Machine& machine) {
                    {"last_sample", last ? time_or_null(*last) : Json(nullptr)},
                    {"store_problem", text_or_null(m.store_problem)},
                    {"config_problem", text_or_null(m.config_problem)}};
+  out["policy"] = {{"mode", text_or_null(m.policy_mode)},
+                   {"safe_mode", text_or_null(m.safe_mode)},
+                   {"problem", text_or_null(m.policy_problem)},
+                   {"breaker_open", m.breaker_open},
+                   {"files", Json::array()}};
+  for (const auto& file : m.policy_files) out["policy"]["files"].push_back(file);
+  out["actions"] = Json::array();
+  for (const auto& action : machine.actions) out["actions"].push_back(json_told(action));
   out["conditions"] = json_conditions(worst_first(machine.conditions))["conditions"];
   out["devices"] = json_devices(machine.devices)["devices"];
   return out;

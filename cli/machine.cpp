@@ -69,6 +69,16 @@ void daemon_changes(const Machine& before, const Machine& after, std::vector<Mac
     out.push_back({"history.changed", "", works ? "history works again" : "history: " + after.manager.store_problem,
                    works ? Severity::Info : Severity::Warning});
   }
+  if (before.manager.policy_problem != after.manager.policy_problem) {
+    const bool works = after.manager.policy_problem.empty();
+    out.push_back({"policy.changed", "", works ? "policies were loaded" : "policies: " + after.manager.policy_problem,
+                   works ? Severity::Info : Severity::Warning});
+  }
+  if (before.manager.safe_mode != after.manager.safe_mode) {
+    const bool over = after.manager.safe_mode.empty();
+    out.push_back({"safe-mode.changed", "", over ? "safe mode is over" : "safe mode: " + after.manager.safe_mode,
+                   over ? Severity::Info : Severity::Warning});
+  }
   if (before.manager.config_problem != after.manager.config_problem) {
     const bool works = after.manager.config_problem.empty();
     out.push_back({"configuration.changed", "",

@@ -17,6 +17,7 @@ struct Machine {
   std::vector<dbus::DeviceView> devices;
   std::vector<Condition> conditions;  // open ones
   WallTime now;
+  std::vector<dbus::ActionView> actions{};  // by the time of their decision
 };
 
 // Confirmed, not acknowledged, warning or critical: what a person should act on. Exit code 1 follows from it.

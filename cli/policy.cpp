@@ -15,12 +15,21 @@ namespace fs = std::filesystem;
 using policy::kind_of;
 using policy::text_of;
 
+constexpr std::size_t kMostLookedAt = 100'000;
+
+// As in the daemon's folders: it hides files of its name in lower layers.
+bool is_mask(const std::string& path) {
+  std::error_code error;
+  return fs::read_symlink(path, error) == "/dev/null" ||
+         (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0);
+}
+
 Result<std::vector<std::string>> yaml_files(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return fail(ErrorCode::NotFound, path + " does not exist");
   if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
   const auto root = policy::Root::open(path);
-  const auto names = root ? root->list(".", policy::kMostPolicyFiles) : tl::unexpected<Error>(root.error());
+  const auto names = root ? root->list(".", kMostLookedAt) : tl::unexpected<Error>(root.error());
   if (!names) return tl::unexpected<Error>(names.error());
   std::vector<std::string> out;
   for (const auto& name : *names)
@@ -87,7 +96,24 @@ Result<std::vector<CheckedFile>> check_policies(const std::vector<std::string>& 
   for (const auto& path : paths) {
     const auto files = yaml_files(path);
     if (!files) return tl::unexpected<Error>(files.error());
+    std::error_code error;
+    const bool folder = fs::is_directory(path, error);
+    if (const auto count = std::distance(fs::directory_iterator(folder ? path : "."), fs::directory_iterator());
+        folder && count > static_cast<std::ptrdiff_t>(policy::kMostPolicyFiles))
+      out.push_back({path,
+                     "Policy",
+                     "",
+                     0,
+                     {{{},
+                       "holds " + std::to_string(count) + " files; gpuhealthd takes a folder of at most " +
+                           std::to_string(policy::kMostPolicyFiles),
+                       "",
+                       ""}}});
     for (const auto& file : *files) {
+      if (folder && is_mask(file)) {
+        out.push_back({file, "Policy", "", 0, {}});
+        continue;
+      }
       CheckedFile checked = check_one(file);
       const auto twin = std::ranges::find_if(out, [&](const CheckedFile& f) {
         return f.kind == "Policy" && checked.kind == "Policy" && !f.name.empty() && f.name == checked.name &&

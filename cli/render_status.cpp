@@ -185,6 +185,48 @@ void add_devices(Page& page, const Machine& machine, const Terminal& terminal) {
   add_table(page, columns, rows, terminal);
 }
 
+bool is_only_decided(const dbus::ActionView& action) {
+  return action.state == "observed" || action.state == "shadow" || action.state == "blocked";
+}
+
+// Queued, running, in force, or refused: what a person wants to know of.
+bool is_open(const dbus::ActionView& action) {
+  constexpr std::array<std::string_view, 7> states = {"queued",    "running",          "intended", "applied",
+                                                      "confirmed", "failed-to-revert", "refused"};
+  return std::ranges::find(states, action.state) != states.end();
+}
+
+// What the policies do about it; a daemon that is older says nothing.
+void add_policies(Page& page, const Machine& machine, const Terminal& terminal) {
+  constexpr std::size_t kMost = 4;  // of each
+  const auto& m = machine.manager;
+  if (m.policy_mode.empty()) return;
+  const auto warn = [&](const std::string& text) { page.paragraph({text, Tone::Warning}, 0, terminal.columns); };
+  if (!m.safe_mode.empty()) warn("Safe mode, nothing is changed: " + m.safe_mode);
+  if (m.breaker_open) warn("The breaker is open, nothing is changed until gpuhealthctl actions resume.");
+  if (!m.policy_problem.empty()) warn("Policies not loaded, the last good ones stay: " + m.policy_problem);
+  const auto list = [&](const char* title, auto whether, auto line) {
+    std::size_t count = 0;
+    for (auto action = machine.actions.rbegin(); action != machine.actions.rend(); ++action)
+      if (whether(*action) && ++count <= kMost) {
+        if (count == 1) page.line({{title}});
+        page.paragraph({line(*action)}, 2, terminal.columns);
+      }
+    if (count > kMost) page.line({fmt::format("  and {} more: gpuhealthctl actions list", count - kMost)});
+  };
+  list("Actions:", is_open, [&](const dbus::ActionView& a) {
+    std::string out = a.id + " on " + a.device_label + ": " + a.state;
+    if (!a.before.empty()) out += ", " + a.before + " -> " + (a.after.empty() ? a.wanted : a.after);
+    if (a.confirm_by != WallTime{})
+      out += ", taken back in " + format_duration(a.confirm_by - machine.now) + " unless found good";
+    return out + (a.state == "refused" ? ": " + a.text : "");
+  });
+  list("Decided, and not done:", is_only_decided, [&](const dbus::ActionView& a) {
+    return a.state + ": " + a.policy + "/" + a.rule + " " + a.text + " on " + a.device_label + ", " +
+           format_since(a.detected, machine.now) + ": " + a.reason;
+  });
+}
+
 // What the daemon says of itself.
 void add_daemon(Page& page, const Machine& machine, const Terminal& terminal) {
   const auto& m = machine.manager;
@@ -202,6 +244,7 @@ void add_daemon(Page& page, const Machine& machine, const Terminal& terminal) {
     text += "sampling, last " + format_duration(machine.now - *last) + " ago";
   }
   if (m.store_problem.empty()) text += ", history works";
+  if (!m.policy_mode.empty()) text += ", policies " + m.policy_mode;
   page.line({{text + ".", tone}});
   if (!m.store_problem.empty())
     page.paragraph({"History does not work: " + m.store_problem, Tone::Warning}, 0, terminal.columns);
@@ -222,6 +265,7 @@ Page render_status(const Machine& machine, const Terminal& terminal) {
     add_devices(bottom, machine, terminal);
     bottom.line();
   }
+  add_policies(bottom, machine, terminal);
   add_daemon(bottom, machine, terminal);
 
   Page page;

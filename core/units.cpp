@@ -48,6 +48,10 @@ std::optional<Split> split(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), end, out.value, std::chars_format::fixed);
   if (error != std::errc{} || !std::isfinite(out.value)) return std::nullopt;
   out.suffix = text.substr(static_cast<std::size_t>(rest - text.data()));
+  // "1e999": an exponent is no unit.
+  if (out.suffix.size() > 1 && (out.suffix[0] == 'e' || out.suffix[0] == 'E') &&
+      std::string_view("0123456789+-").find(out.suffix[1]) != std::string_view::npos)
+    return std::nullopt;
   while (out.suffix.starts_with(' ')) out.suffix.remove_prefix(1);
   return out;
 }

@@ -162,7 +162,6 @@ void CanaryService::Impl::measured(const canary::Measurement& m, const std::stri
   if (const auto pid = m.notes.find("pid"); m.status == canary::Status::Stuck && pid != m.notes.end())
     stuck[m.device].insert(std::max(1, std::atoi(pid->second.c_str())));
   const auto outcome = watch.observe(m);
-  if (on.measured) on.measured(m, outcome);
   if (outcome.next_after_s) scheduler.want(m.device, m.canary, seconds(clock.now().steady) + *outcome.next_after_s);
   for (const auto& f : outcome.findings) {
     if (f.finding.kind == FindingKind::Stall) {
@@ -171,6 +170,7 @@ void CanaryService::Impl::measured(const canary::Measurement& m, const std::stri
     }
     on.finding(f);
   }
+  if (on.measured) on.measured(m, outcome);
 }
 
 void CanaryService::Impl::keep_line(const std::string& line) {
@@ -196,16 +196,20 @@ void CanaryService::start() {
   impl_->restore();
 }
 
-void CanaryService::ask_now(const std::string& device) {
-  impl_->scheduler.ask_now(device, std::min(impl_->options.schedule.most_tier, 1));
-}
-
 std::vector<canary::stats::BaselineView> CanaryService::baselines() const {
   return impl_->watch.baselines();
 }
 
 void CanaryService::look() {
   impl_->look();
+}
+
+void CanaryService::ask_now(const std::string& pci, int tier) {
+  impl_->scheduler.ask_now(pci, std::min(tier, impl_->options.schedule.most_tier));
+}
+
+void CanaryService::want(const std::string& pci, const std::string& canary) {
+  impl_->scheduler.want(pci, canary, seconds(impl_->clock.now().steady));
 }
 
 }  // namespace gpuhealth::daemon

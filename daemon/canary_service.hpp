@@ -38,7 +38,7 @@ class CanaryService {
     std::function<std::vector<canary::DeviceSituation>()> devices;  // by PCI address
     std::function<void(const health::CanaryFinding&)> finding;
     std::function<void(Severity, const std::string&)> log;
-    // Each result with what it meant, and the end of each run; both may be null.
+    // Each result with what it meant, after its findings; and the end of each run. Both may be null.
     std::function<void(const canary::Measurement&, const health::CanaryOutcome&)> measured;
     std::function<void(const std::string& device)> run_ended;
   };
@@ -49,8 +49,9 @@ class CanaryService {
   void start();
   // What is due is started. To be called with every sample, which is often enough and wakes nobody a second time.
   void look();
-  // The next run of this device is due now.
-  void ask_now(const std::string& device);
+  // A person or a rule wants them now; those whose fault was acted on as soon as may be.
+  void ask_now(const std::string& pci, int tier);
+  void want(const std::string& pci, const std::string& canary);
   [[nodiscard]] std::vector<canary::stats::BaselineView> baselines() const;
 
  private:

@@ -62,6 +62,10 @@ dbus::Requests Daemon::Impl::requests() {
         ErrorCode::Unavailable,
         "this daemon was not started by systemd as root, or looks at another tree: it does not look after kernels"));
   };
+  on.reload_policy = [this](const auto& then) { then(policies->reload()); };
+  on.reset_breaker = [this](auto then) { policies->reset_breaker(std::move(then)); };
+  on.confirm_action = [this](const std::string& id, auto then) { policies->confirm(id, std::move(then)); };
+  on.revert_action = [this](const std::string& id, auto then) { policies->revert(id, std::move(then)); };
   return on;
 }
 
@@ -94,6 +98,7 @@ void Daemon::Impl::start() {
   start_watchdog();
   start_canaries();
   start_kernel();
+  start_policies();
 }
 
 void Daemon::Impl::restore_history() {
@@ -146,6 +151,11 @@ void Daemon::Impl::on_tick() {
   if (kernel) kernel->tick();
   mark_stale();
   refresh_bus();
+  if (policies && discovered && (!nvml || nvml_known)) {
+    for (const auto& [id, device] : devices)
+      if (slept && ticks > 1) policies->device_came_back(id);
+    policies->look();
+  }
   schedule_tick();
 }
 
@@ -211,6 +221,7 @@ void Daemon::Impl::start_canaries() {
   }
   CanaryService::Handlers on;
   on.measured = [this](const canary::Measurement& m, const health::CanaryOutcome& outcome) {
+    if (m.status == canary::Status::Ok) on_good_canary(m.device, m.canary);
     if (kernel) kernel->measured(m, outcome);
   };
   on.run_ended = [this](const std::string& device) {
@@ -253,6 +264,7 @@ void Daemon::Impl::on_canary(const health::CanaryFinding& finding) {
   const auto address = parse_pci_address(f.device);
   const auto* device = address ? device_at(*address) : nullptr;
   if (device == nullptr || f.level == Level::Suspect) return;
+  note_canary(device->info.id(), finding);
   const auto as = health::condition_of(f.kind);
   publish(engine.on_verdict(device->info, as.type, f.level == Level::Confirmed, as.severity,
                             f.detail + ". Cause: " + finding.cause.text + ".", evidence_of(finding), clock.now()));
@@ -277,6 +289,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
     announce_ready();
     return;
   }
+  const auto known_before = devices.size();
   std::vector<std::string> present;
   present.reserve(frame.devices.size() + frame.untouched.size());
   for (const auto& info : frame.devices) present.push_back(info.id());
@@ -304,6 +317,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
   known = true;
   if (frame.nvidia) start_nvml();
   take_inventory();
+  if (policies && known_before != devices.size()) policies->devices_changed();
   for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
   announce_ready();
 }
@@ -333,6 +347,7 @@ void Daemon::Impl::drop_device(const std::string& id, bool renamed) {
   publish(engine.on_removed(id, device.label, renamed, clock.now()));
   bus.remove_device(id);
   if (renamed) return;
+  departed[id] = device.info;
   event(Severity::Warning, "device.removed", id, device.label + ": no longer on the bus");
 }
 
@@ -354,6 +369,10 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   device->has_sample = true;
   device->stale = false;
   ++manager.samples;
+  // What it was told may be forgotten while it was off.
+  const bool woke = device->has_sample && device->sample.power != PowerState::Active &&
+                    device->sample.power != PowerState::Unknown && sample.power == PowerState::Active;
+  if (woke && policies) policies->device_came_back(sample.device);
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
@@ -406,8 +425,10 @@ void Daemon::Impl::publish(const health::Change& change) {
       event(Severity::Info, "condition.cleared", c.device,
             c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
       store.put(c);
+      if (policies) policies->condition_cleared(c.id);
       return;
   }
+  if (policies) policies->changed();
   store.put(c);
   bus.set_condition(c);
 }
@@ -419,6 +440,7 @@ void Daemon::Impl::event(Severity severity, std::string type, const std::string&
 
 void Daemon::Impl::happened(Event event) {
   bus.tell(event);
+  if (policies) policies->happened(event);
   store.add(std::move(event));
 }
 
@@ -473,6 +495,7 @@ Result<void> Daemon::Impl::reload() {
   engine.set_thresholds(config.thresholds);
   bus.set_manager(manager);
   log_line(Severity::Info, "configuration read again");
+  if (policies) (void)policies->reload();
   return {};
 }
 

@@ -20,9 +20,10 @@ struct Options {
   std::string state_dir = "/var/lib/gpuhealthd";  // history.db
   std::string config_dir = "/etc/gpuhealthd";
   std::string reader;            // path of gpuhealth-reader
+  std::string act;               // path of gpuhealth-act
+  std::string root;              // policies, ledger, settings; empty: the sysroot's, or this machine's
   double speed = 1;              // of the clock that the daemon is given: its timers run as much faster
   std::string canary;            // path of gpuhealth-canary
-  std::string act;               // path of gpuhealth-act
   std::string nvml_library;      // empty: libnvidia-ml.so.1
   std::string rocm_smi_library;  // empty: librocm_smi64.so.1
 };

@@ -59,6 +59,7 @@ void Daemon::Impl::on_clients(const telemetry::Frame& frame) {
   auto look = news->look;
   if (device->by_nvml) add_memory(look, device->nvml_clients);
   look.time = clock.now().steady;
+  device_at(telemetry::unpack(news->device))->used_by = look;
   bus.set_clients(device->info.id(), look.clients);
   engine.on_clients(device->info, std::move(look));
 }

@@ -17,6 +17,7 @@
 
 #include "core/boot_id.hpp"
 #include "core/version.hpp"
+#include "daemon/act_runner.hpp"
 #include "daemon/canary_service.hpp"
 #include "daemon/canary_unit.hpp"
 #include "daemon/daemon.hpp"
@@ -24,6 +25,7 @@
 #include "daemon/kernel_service.hpp"
 #include "daemon/log.hpp"
 #include "daemon/log_events.hpp"
+#include "daemon/policy_service.hpp"
 #include "daemon/room_options.hpp"
 #include "dbus/server.hpp"
 #include "health/engine.hpp"
@@ -51,9 +53,10 @@ struct Device {
   bool stale = false;
   std::vector<Reading> rocm_smi;  // the library's, where they count
   SteadyTime rocm_smi_at;
-  bool by_nvml = false;     // NVIDIA's: read through its library
-  ClientLook nvml_clients;  // that the library told, with its memory
-  SteadyTime quiet_until;   // it is being reset: what looks into its driver waits
+  bool by_nvml = false;               // NVIDIA's: read through its library
+  ClientLook nvml_clients;            // that the library told, with its memory
+  std::optional<ClientLook> used_by;  // the last look at its programs
+  SteadyTime quiet_until;             // it is being reset: what looks into its driver waits
 };
 
 struct Daemon::Impl {
@@ -80,7 +83,13 @@ struct Daemon::Impl {
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
   std::unique_ptr<CanaryService> canaries;
+  std::unique_ptr<ActRunner> kernel_act;  // before `kernel`, which uses it
+  std::unique_ptr<ActRunner> starter;     // of units
   std::unique_ptr<KernelService> kernel;
+  std::unique_ptr<PolicyService> policies;
+  std::map<std::string, DeviceInfo> departed;                                     // GPUs that left since the start
+  std::map<std::string, std::map<std::string, policy::CanaryFact>> canary_facts;  // by device, by what was found
+  std::map<std::string, std::set<std::string>> to_verify;  // devices on which an action was done: canaries that count
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
   SteadyTime next_clients;
@@ -110,6 +119,12 @@ struct Daemon::Impl {
   void start_kernel();
   std::vector<canary::DeviceSituation> canary_situations() const;
   void on_canary(const health::CanaryFinding& finding);
+  void start_policies();
+  std::vector<policy::DeviceState> policy_devices() const;
+  std::vector<std::string> running_advisories() const;
+  void run_canary(const ActionRequest& request);
+  void on_good_canary(const std::string& pci, const std::string& canary);
+  void note_canary(const std::string& device, const health::CanaryFinding& finding);
   void restore_history();
   void on_devices(const telemetry::DevicesFrame& frame, bool by_nvml);
   void start_nvml();

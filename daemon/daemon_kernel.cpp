@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel runs, boots next, and is good: the daemon's ends of it.
-#include "daemon/act_process.hpp"
 #include "daemon/daemon_impl.hpp"
 
 namespace gpuhealth::daemon {
 namespace {
 
-constexpr double kActSeconds = 900;  // grub-mkconfig takes its time
-constexpr double kLookSeconds = 60;
+constexpr std::chrono::minutes kActTime{15};  // grub-mkconfig takes its time
+constexpr std::chrono::minutes kLookTime{1};
 
 }  // namespace
 
 // Of this machine alone, and by units of their own: the daemon itself may not write below /boot.
 void Daemon::Impl::start_kernel() {
   if (!options.sysroot.empty() || !owner_of_canary_units()) return;
+  kernel_act = std::make_unique<ActRunner>(io, ActRunner::Options{options.act, true});
+  starter = std::make_unique<ActRunner>(io, ActRunner::Options{"/usr/bin/systemctl", false});
   KernelService::Options to;
   to.boot_id = boot_id;
   to.mark = options.state_dir + "/ended-in-order";
@@ -23,11 +24,11 @@ void Daemon::Impl::start_kernel() {
                 "/boot/grub/grubenv"};
   KernelService::Handlers on;
   on.act = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
-    run_act(io, act_unit(options.act, words, kActSeconds), kActSeconds + 20, std::move(ended));
+    kernel_act->run(words, {}, kActTime, std::move(ended));
   };
   on.look = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
     // Not below the daemon either: its sandbox hides the modules, and a kernel without them counts for nothing.
-    run_act(io, act_unit(options.act, words, kLookSeconds), kLookSeconds + 20, std::move(ended));
+    kernel_act->run(words, {}, kLookTime, std::move(ended));
   };
   on.gpus = [this] {
     std::vector<std::string> out;
@@ -46,7 +47,7 @@ void Daemon::Impl::start_kernel() {
     return std::vector<std::string>(out.begin(), out.end());
   };
   if (canaries) {
-    on.run_canary = [this](const std::string& device) { canaries->ask_now(device); };
+    on.run_canary = [this](const std::string& device) { canaries->ask_now(device, 1); };
     on.baselines = [this] { return canaries->baselines(); };
   }
   on.changed = [this](const dbus::KernelState& state) { bus.set_kernel(state); };
@@ -54,8 +55,8 @@ void Daemon::Impl::start_kernel() {
     event(severity, type, {}, text);
   };
   on.qualified = [this] {
-    run_act(io, {"/usr/bin/systemctl", "--no-block", "--quiet", "start", "gpuhealth-qualified.target"}, kLookSeconds,
-            [](int, const std::string&) {});
+    starter->run({"--no-block", "--quiet", "start", "gpuhealth-qualified.target"}, {}, kLookTime,
+                 [](int, const std::string&) {});
   };
   kernel = std::make_unique<KernelService>(clock, std::move(to), std::move(on));
   kernel->start();

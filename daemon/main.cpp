@@ -36,6 +36,7 @@ constexpr const char kUsage[] =
     "  --bus ADDRESS     D-Bus address (default: the system bus)\n"
     "  --state-dir DIR   where history is kept (default: /var/lib/gpuhealthd)\n"
     "  --config-dir DIR  where gpuhealthd.yaml is (default: /etc/gpuhealthd)\n"
+    "  --root DIR        policies, the ledger and settings are below DIR (default: the sysroot, or /)\n"
     "  --reader FILE     the reader program (default: gpuhealth-reader beside this program, or in libexec)\n"
     "  --check-config    read the configuration, say what is wrong with it, and exit\n"
     "  --version, --help\n";
@@ -48,16 +49,17 @@ struct CommandLine {
 };
 
 CommandLine parse(int argc, char** argv) {
-  enum Option : int { Sysroot = 1, Bus, StateDir, ConfigDir, Reader, CheckConfig, Version, Help };
-  const std::array<option, 9> longs = {{{"sysroot", required_argument, nullptr, Sysroot},
-                                        {"bus", required_argument, nullptr, Bus},
-                                        {"state-dir", required_argument, nullptr, StateDir},
-                                        {"config-dir", required_argument, nullptr, ConfigDir},
-                                        {"reader", required_argument, nullptr, Reader},
-                                        {"check-config", no_argument, nullptr, CheckConfig},
-                                        {"version", no_argument, nullptr, Version},
-                                        {"help", no_argument, nullptr, Help},
-                                        {nullptr, 0, nullptr, 0}}};
+  enum Option : int { Sysroot = 1, Bus, StateDir, ConfigDir, Root, Reader, CheckConfig, Version, Help };
+  const std::array<option, 10> longs = {{{"sysroot", required_argument, nullptr, Sysroot},
+                                         {"bus", required_argument, nullptr, Bus},
+                                         {"state-dir", required_argument, nullptr, StateDir},
+                                         {"config-dir", required_argument, nullptr, ConfigDir},
+                                         {"root", required_argument, nullptr, Root},
+                                         {"reader", required_argument, nullptr, Reader},
+                                         {"check-config", no_argument, nullptr, CheckConfig},
+                                         {"version", no_argument, nullptr, Version},
+                                         {"help", no_argument, nullptr, Help},
+                                         {nullptr, 0, nullptr, 0}}};
   CommandLine line;
   for (;;) {
     switch (getopt_long(argc, argv, "", longs.data(), nullptr)) {
@@ -73,6 +75,9 @@ CommandLine parse(int argc, char** argv) {
       case ConfigDir:
         line.options.config_dir = optarg;
         line.config_dir_given = true;
+        break;
+      case Root:
+        line.options.root = optarg;
         break;
       case Reader:
         line.options.reader = optarg;

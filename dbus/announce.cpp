@@ -68,7 +68,10 @@ bool tell_removals(sd_bus* bus, Model& model) {
   std::size_t told = 0;
   for (const auto& removal : model.removals) {
     if (!room(bus)) break;
-    interfaces_removed(bus, removal.path, removal.condition ? kConditionInterface : kDeviceInterface);
+    interfaces_removed(bus, removal.path,
+                       removal.condition ? kConditionInterface
+                       : removal.action  ? kActionInterface
+                                         : kDeviceInterface);
     if (removal.condition) condition_changed(bus, *removal.condition);
     ++told;
   }
@@ -106,6 +109,20 @@ bool tell_conditions(sd_bus* bus, Model& model) {
   return true;
 }
 
+bool tell_actions(sd_bus* bus, Model& model) {
+  for (auto& [path, object] : model.actions) {
+    if (object.announced && object.changed.none()) continue;
+    if (!room(bus)) return false;
+    if (!object.announced) {
+      sd_bus_emit_object_added(bus, path.c_str());
+      object.changed.reset();
+    }
+    object.announced = true;
+    properties_changed(bus, path.c_str(), kActionInterface, object.changed, action_property::kNames);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::size_t queued_messages(sd_bus* bus) {
@@ -116,7 +133,7 @@ std::size_t queued_messages(sd_bus* bus) {
 bool announce(sd_bus* bus, Model& model) {
   if (!model.anything_to_tell() || !room(bus)) return false;
   if (!tell_removals(bus, model) || !tell_devices(bus, model) || !tell_conditions(bus, model) ||
-      !tell_events(bus, model))
+      !tell_actions(bus, model) || !tell_events(bus, model))
     return true;
   if (model.manager_changed.any()) {
     if (!room(bus)) return true;

@@ -200,27 +200,58 @@ int Calls::acknowledge(sd_bus_message* call, const std::string& condition) {
   return 1;
 }
 
-int Calls::reload(sd_bus_message* call) {
-  if (!requests_.reload) return refuse(call, ErrorCode::Unavailable, "this daemon cannot reload its configuration");
+int Calls::change(sd_bus_message* call, const char* polkit_action, std::function<void(Then)> work) {
+  if (!work) return refuse(call, ErrorCode::Unavailable, "this daemon cannot do that");
   auto pending = open(call);
   if (!pending) return 1;
-  authority_.check(call, kPolkitManageDevice, [this, pending](const std::optional<Refusal>& refusal) {
+  authority_.check(call, polkit_action, [pending, work = std::move(work)](const std::optional<Refusal>& refusal) {
     if (refusal) return pending->finish(*refusal);
-    requests_.reload([pending](const Result<void>& result) { pending->finish(result); });
+    work([pending](const Result<void>& result) { pending->finish(result); });
   });
   return 1;
 }
 
 int Calls::kernel(sd_bus_message* call, KernelRequest request) {
   if (!requests_.kernel) return refuse(call, ErrorCode::Unavailable, "this daemon does not look after kernels");
-  auto pending = open(call);
-  if (!pending) return 1;
-  authority_.check(call, kPolkitManageKernel,
-                   [this, pending, request = std::move(request)](const std::optional<Refusal>& refusal) {
-                     if (refusal) return pending->finish(*refusal);
-                     requests_.kernel(request, [pending](const Result<void>& result) { pending->finish(result); });
-                   });
-  return 1;
+  return change(call, kPolkitManageKernel,
+                [this, request = std::move(request)](Then then) { requests_.kernel(request, std::move(then)); });
+}
+
+int Calls::reload(sd_bus_message* call) {
+  return change(call, kPolkitManageDevice, requests_.reload);
+}
+
+int Calls::reload_policy(sd_bus_message* call) {
+  return change(call, kPolkitManagePolicy, requests_.reload_policy);
+}
+
+int Calls::reset_breaker(sd_bus_message* call) {
+  return change(call, kPolkitManagePolicy, requests_.reset_breaker);
+}
+
+namespace {
+
+// With the id that the message holds.
+template <class Request>
+std::function<void(std::function<void(Result<void>)>)> about(const Request& request, std::string id) {
+  if (!request) return {};
+  return [request, id = std::move(id)](std::function<void(Result<void>)> then) { request(id, std::move(then)); };
+}
+
+}  // namespace
+
+int Calls::confirm_action(sd_bus_message* call) {
+  Reader in(call);
+  const std::string id = in.text();
+  if (in.error() < 0) return in.error();
+  return change(call, kPolkitManageDevice, about(requests_.confirm_action, id));
+}
+
+int Calls::revert_action(sd_bus_message* call) {
+  Reader in(call);
+  const std::string id = in.text();
+  if (in.error() < 0) return in.error();
+  return change(call, kPolkitManageDevice, about(requests_.revert_action, id));
 }
 
 }  // namespace gpuhealth::dbus

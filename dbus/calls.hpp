@@ -35,11 +35,18 @@ class Calls {
   int acknowledge(sd_bus_message* call, const std::string& condition);
   int reload(sd_bus_message* call);
   int kernel(sd_bus_message* call, KernelRequest request);
+  int reload_policy(sd_bus_message* call);
+  int reset_breaker(sd_bus_message* call);
+  int confirm_action(sd_bus_message* call);  // id in the message
+  int revert_action(sd_bus_message* call);   // likewise
 
  private:
   struct Shared;
   class Pending;
   std::shared_ptr<Pending> open(sd_bus_message* call);
+  using Then = std::function<void(Result<void>)>;
+  // Asks polkit, then the daemon.
+  int change(sd_bus_message* call, const char* polkit_action, std::function<void(Then)> work);
 
   const Model& model_;
   const Requests& requests_;

@@ -314,6 +314,27 @@ Result<void> Client::reload() {
   return impl_->change("Reload", nullptr);
 }
 
+Result<std::vector<ActionView>> Client::actions() {
+  return decoded<std::vector<ActionView>>(impl_->managed_objects(),
+                                          [](Reader& in) { return read_objects(in).actions; });
+}
+
+Result<void> Client::reload_policy() {
+  return impl_->change("ReloadPolicy", nullptr);
+}
+
+Result<void> Client::reset_breaker() {
+  return impl_->change("ResetBreaker", nullptr);
+}
+
+Result<void> Client::confirm_action(const std::string& id) {
+  return impl_->change("ConfirmAction", &id);
+}
+
+Result<void> Client::revert_action(const std::string& id) {
+  return impl_->change("RevertAction", &id);
+}
+
 Result<void> Client::watch(milliseconds tick, const std::function<bool()>& on_change) {
   if (auto listening = impl_->subscribe(); !listening) return listening;
   auto next = Steady::now() + tick;

@@ -19,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/reading.hpp"
+#include "dbus/action_view.hpp"
 #include "dbus/loose.hpp"
 #include "store/database.hpp"
 
@@ -65,6 +66,12 @@ struct ManagerView {
   WallTime started;
   std::string health;  // "ok", "info", "warning", "critical"
   std::uint64_t samples = 0;
+  // Empty when the daemon is older than these.
+  std::string policy_mode;     // "observe", "shadow", "enforce"
+  std::string safe_mode;       // why nothing is enforced
+  std::string policy_problem;  // why the last good policies are in force
+  bool breaker_open = false;
+  std::vector<std::string> policy_files;
 };
 
 // All that is shown at one moment, in two questions.
@@ -98,9 +105,14 @@ class Client {
   Result<std::vector<Condition>> past_conditions(WallTime since, std::uint32_t limit);
   Result<std::vector<Event>> events(WallTime since, WallTime until, std::uint32_t limit);
   Result<std::vector<store::HistoryPoint>> history(const store::HistoryQuery& query);
-  // Both may wait for a person: polkit's agent asks for a password, up to two minutes.
+  Result<std::vector<ActionView>> actions();  // by the time of the decision
+  // These may wait for a person: polkit's agent asks for a password, up to two minutes.
   Result<void> acknowledge(const std::string& condition_id);
   Result<void> reload();
+  Result<void> reload_policy();
+  Result<void> reset_breaker();
+  Result<void> confirm_action(const std::string& id);
+  Result<void> revert_action(const std::string& id);
 
   // Calls `on_change` after signals that changed devices or conditions (those that came together count once), and at
   // the latest each `tick`, for the numbers that only polling shows; until it returns false or the bus is lost

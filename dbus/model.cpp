@@ -39,6 +39,11 @@ void Model::set_manager(const ManagerState& state) {
   using namespace manager_property;
   if (state.store_problem != manager.store_problem) manager_changed.set(StoreProblem);
   if (state.config_problem != manager.config_problem) manager_changed.set(ConfigProblem);
+  if (state.policy_mode != manager.policy_mode) manager_changed.set(PolicyMode);
+  if (state.safe_mode != manager.safe_mode) manager_changed.set(SafeMode);
+  if (state.policy_problem != manager.policy_problem) manager_changed.set(PolicyProblem);
+  if (state.breaker_open != manager.breaker_open) manager_changed.set(BreakerOpen);
+  if (state.policy_files != manager.policy_files) manager_changed.set(PolicyFiles);
   manager = state;
   to_tell |= manager_changed.any();
 }
@@ -96,7 +101,7 @@ void Model::set_clients(const std::string& id, std::vector<GpuClient> clients) {
 void Model::remove_device(const std::string& id) {
   const auto it = devices.find(device_path(id));
   if (it == devices.end()) return;
-  if (it->second.announced) removals.push_back({it->first, std::nullopt});
+  if (it->second.announced) removals.push_back({it->first, std::nullopt, false});
   devices.erase(it);
   to_tell |= !removals.empty();
 }
@@ -135,11 +140,42 @@ void Model::remove_condition(const std::string& id) {
   if (it == conditions.end()) return;
   if (it->second.announced) {
     it->second.condition.state = ConditionState::Cleared;
-    removals.push_back({it->first, std::move(it->second.condition)});
+    removals.push_back({it->first, std::move(it->second.condition), false});
   }
   conditions.erase(it);
   to_tell |= !removals.empty();
   judge_health();
+}
+
+void Model::set_action(const ActionView& action) {
+  using namespace action_property;
+  auto& object = actions[action_path(action.id)];
+  const ActionView& before = object.action;
+  const auto note = [&](std::size_t bit, bool differs) {
+    if (differs) object.changed.set(bit);
+  };
+  note(DeviceLabel, before.device_label != action.device_label);
+  note(State, before.state != action.state);
+  note(Reason, before.reason != action.reason);
+  note(Text, before.text != action.text);
+  note(Before, before.before != action.before);
+  note(Wanted, before.wanted != action.wanted);
+  note(After, before.after != action.after);
+  note(Fault, before.fault != action.fault);
+  note(Detected, before.detected != action.detected);
+  note(Acted, before.acted != action.acted);
+  note(Verified, before.verified != action.verified);
+  note(ConfirmBy, before.confirm_by != action.confirm_by);
+  object.action = action;
+  to_tell |= !object.announced || object.changed.any();
+}
+
+void Model::remove_action(const std::string& id) {
+  const auto it = actions.find(action_path(id));
+  if (it == actions.end()) return;
+  if (it->second.announced) removals.push_back({it->first, std::nullopt, true});
+  actions.erase(it);
+  to_tell |= !removals.empty();
 }
 
 const DeviceObject* Model::device(const std::string& id) const {
@@ -171,6 +207,10 @@ void Model::mark_all_told() {
   for (auto& [path, object] : conditions) {
     object.announced = true;
     object.life_changed = false;
+    object.changed.reset();
+  }
+  for (auto& [path, object] : actions) {
+    object.announced = true;
     object.changed.reset();
   }
   to_tell = false;

@@ -23,8 +23,19 @@ namespace gpuhealth::dbus {
 
 // Properties that are announced, with their names in the same order.
 namespace manager_property {
-enum : std::size_t { StoreProblem, ConfigProblem, Health, Count };
-inline constexpr const char* const kNames[Count] = {"StoreProblem", "ConfigProblem", "Health"};
+enum : std::size_t {
+  StoreProblem,
+  ConfigProblem,
+  Health,
+  PolicyMode,
+  SafeMode,
+  PolicyProblem,
+  BreakerOpen,
+  PolicyFiles,
+  Count
+};
+inline constexpr const char* const kNames[Count] = {"StoreProblem", "ConfigProblem", "Health",      "PolicyMode",
+                                                    "SafeMode",     "PolicyProblem", "BreakerOpen", "PolicyFiles"};
 }  // namespace manager_property
 namespace device_property {
 enum : std::size_t { RuntimeStatus, Health, PerformanceLevel, PowerProfile, ThrottleReasons, ThrottleKnown, Count };
@@ -35,6 +46,27 @@ namespace condition_property {
 enum : std::size_t { Severity, State, Acknowledged, DeviceLabel, Count };
 inline constexpr const char* const kNames[Count] = {"Severity", "State", "Acknowledged", "DeviceLabel"};
 }  // namespace condition_property
+
+namespace action_property {
+enum : std::size_t {
+  DeviceLabel,
+  State,
+  Reason,
+  Text,
+  Before,
+  Wanted,
+  After,
+  Fault,
+  Detected,
+  Acted,
+  Verified,
+  ConfirmBy,
+  Count
+};
+inline constexpr const char* const kNames[Count] = {"DeviceLabel", "State",  "Reason",   "Text",
+                                                    "Before",      "Wanted", "After",    "Fault",
+                                                    "Detected",    "Acted",  "Verified", "ConfirmBy"};
+}  // namespace action_property
 
 struct DeviceObject {
   DeviceInfo info;
@@ -54,10 +86,17 @@ struct ConditionObject {
   std::bitset<condition_property::Count> changed;
 };
 
+struct ActionObject {
+  ActionView action;
+  bool announced = false;
+  std::bitset<action_property::Count> changed;
+};
+
 // An object that the bus still believes in.
 struct Removal {
   std::string path;
-  std::optional<Condition> condition;  // set: a condition was cleared; else a device went
+  std::optional<Condition> condition;  // set: a condition was cleared
+  bool action = false;                 // else an action is shown no more, or a device went
 };
 
 class Model {
@@ -70,6 +109,8 @@ class Model {
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // a cleared one is removed
   void remove_condition(const std::string& id);
+  void set_action(const ActionView& action);
+  void remove_action(const std::string& id);
   void add_event(const Event& event);
 
   [[nodiscard]] const DeviceObject* device(const std::string& id) const;
@@ -86,6 +127,7 @@ class Model {
   KernelChanges kernel_changed;
   std::map<std::string, DeviceObject> devices;        // by object path
   std::map<std::string, ConditionObject> conditions;  // by object path
+  std::map<std::string, ActionObject> actions;        // by object path
   std::vector<Removal> removals;
   std::vector<Event> events;  // at most 64, the last ones
   bool to_tell = false;

@@ -53,6 +53,9 @@ std::string device_path(std::string_view device_id) {
 std::string condition_path(std::string_view condition_id) {
   return encode(kConditionPrefix, condition_id);
 }
+std::string action_path(std::string_view action_id) {
+  return encode(kActionPrefix, action_id);
+}
 
 const char* error_name(ErrorCode code) {
   for (const auto& row : kErrors) {

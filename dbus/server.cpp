@@ -219,6 +219,14 @@ void Server::remove_condition(const std::string& id) {
   impl_->model.remove_condition(id);
   impl_->pump();
 }
+void Server::set_action(const ActionView& action) {
+  impl_->model.set_action(action);
+  impl_->pump();
+}
+void Server::remove_action(const std::string& id) {
+  impl_->model.remove_action(id);
+  impl_->pump();
+}
 void Server::tell(const Event& event) {
   impl_->model.add_event(event);
   impl_->pump();

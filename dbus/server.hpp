@@ -19,6 +19,7 @@
 #include "core/event.hpp"
 #include "core/reading.hpp"
 #include "core/sample.hpp"
+#include "dbus/action_view.hpp"
 #include "dbus/kernel.hpp"
 #include "store/database.hpp"
 
@@ -38,7 +39,11 @@ struct Requests {
       past_conditions;
   std::function<void(std::string condition_id, std::function<void(Result<void>)>)> acknowledge;  // polkit has said yes
   std::function<void(std::function<void(Result<void>)>)> reload;                                 // likewise
-  KernelHandler kernel;                                                                          // likewise
+  std::function<void(std::function<void(Result<void>)>)> reload_policy;
+  std::function<void(std::function<void(Result<void>)>)> reset_breaker;
+  std::function<void(std::string action_id, std::function<void(Result<void>)>)> confirm_action;
+  std::function<void(std::string action_id, std::function<void(Result<void>)>)> revert_action;
+  KernelHandler kernel;  // likewise
 };
 
 struct ManagerState {
@@ -49,7 +54,12 @@ struct ManagerState {
   std::string store_problem;   // empty when history works
   std::string config_problem;  // empty when the last reload succeeded
   WallTime started;
-  std::uint64_t samples = 0;  // since start
+  std::uint64_t samples = 0;            // since start
+  std::string policy_mode = "observe";  // the highest of any rule in force
+  std::string safe_mode;                // why nothing is enforced; empty: it may be
+  std::string policy_problem;           // why the last good policies are in force; empty: the files' own are
+  bool breaker_open = false;
+  std::vector<std::string> policy_files;
 };
 
 struct Address {
@@ -77,7 +87,9 @@ class Server {
   void remove_device(const std::string& id);
   void set_condition(const Condition& condition);  // raised and confirmed ones; also updates
   void remove_condition(const std::string& id);    // cleared
-  void tell(const Event& event);                   // EventHappened; without a bus it is not told
+  void set_action(const ActionView& action);       // adds, or tells what changed
+  void remove_action(const std::string& id);
+  void tell(const Event& event);  // EventHappened; without a bus it is not told
 
  private:
   struct Impl;

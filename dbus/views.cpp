@@ -68,6 +68,32 @@ constexpr auto kManagerRows = std::to_array<Row<ManagerView>>({
     {"StoreProblem", "s", [](Reader& in, ManagerView& v) { v.store_problem = in.text(); }},
     {"ConfigProblem", "s", [](Reader& in, ManagerView& v) { v.config_problem = in.text(); }},
     {"Health", "s", [](Reader& in, ManagerView& v) { v.health = in.text(); }},
+    {"PolicyMode", "s", [](Reader& in, ManagerView& v) { v.policy_mode = in.text(); }},
+    {"SafeMode", "s", [](Reader& in, ManagerView& v) { v.safe_mode = in.text(); }},
+    {"PolicyProblem", "s", [](Reader& in, ManagerView& v) { v.policy_problem = in.text(); }},
+    {"BreakerOpen", "b", [](Reader& in, ManagerView& v) { v.breaker_open = in.flag(); }},
+    {"PolicyFiles", "as", [](Reader& in, ManagerView& v) { v.policy_files = read_texts(in); }},
+});
+
+constexpr auto kActionRows = std::to_array<Row<ActionView>>({
+    {"Id", "s", [](Reader& in, ActionView& v) { v.id = in.text(); }},
+    {"Kind", "s", [](Reader& in, ActionView& v) { v.kind = in.text(); }},
+    {"Device", "s", [](Reader& in, ActionView& v) { v.device = in.text(); }},
+    {"DeviceLabel", "s", [](Reader& in, ActionView& v) { v.device_label = in.text(); }},
+    {"State", "s", [](Reader& in, ActionView& v) { v.state = in.text(); }},
+    {"Policy", "s", [](Reader& in, ActionView& v) { v.policy = in.text(); }},
+    {"Rule", "s", [](Reader& in, ActionView& v) { v.rule = in.text(); }},
+    {"Reason", "s", [](Reader& in, ActionView& v) { v.reason = in.text(); }},
+    {"Text", "s", [](Reader& in, ActionView& v) { v.text = in.text(); }},
+    {"Before", "s", [](Reader& in, ActionView& v) { v.before = in.text(); }},
+    {"Wanted", "s", [](Reader& in, ActionView& v) { v.wanted = in.text(); }},
+    {"After", "s", [](Reader& in, ActionView& v) { v.after = in.text(); }},
+    {"Fault", "t", [](Reader& in, ActionView& v) { v.fault = in.time(); }},
+    {"Detected", "t", [](Reader& in, ActionView& v) { v.detected = in.time(); }},
+    {"Acted", "t", [](Reader& in, ActionView& v) { v.acted = in.time(); }},
+    {"Verified", "t", [](Reader& in, ActionView& v) { v.verified = in.time(); }},
+    {"ConfirmBy", "t", [](Reader& in, ActionView& v) { v.confirm_by = in.time(); }},
+    {"Reversible", "b", [](Reader& in, ActionView& v) { v.reversible = in.flag(); }},
 });
 
 constexpr auto kDeviceRows = std::to_array<Row<DeviceView>>({
@@ -147,6 +173,10 @@ void read_object(Reader& in, const std::string& path, ObjectViews& views) {
       read_properties(in, view, kConditionRows);
       if (view.type_known && view.severity_known && view.state_known)
         views.conditions.push_back(std::move(view.condition));
+    } else if (interface == kActionInterface) {
+      ActionView view;
+      read_properties(in, view, kActionRows);
+      views.actions.push_back(std::move(view));
     } else {
       in.skip("a{sv}");
     }
@@ -173,6 +203,7 @@ ObjectViews read_objects(Reader& in) {
   }
   in.leave();
   std::ranges::sort(views.devices, {}, [](const DeviceView& d) { return std::tie(d.pci, d.id); });
+  std::ranges::sort(views.actions, {}, [](const ActionView& a) { return std::tie(a.detected, a.id); });
   std::ranges::sort(views.conditions, [](const Condition& a, const Condition& b) {
     return std::tie(b.severity, a.since, a.id) < std::tie(a.severity, b.since, b.id);
   });

@@ -13,6 +13,7 @@ namespace gpuhealth::dbus {
 struct ObjectViews {
   std::vector<DeviceView> devices;    // by PCI address
   std::vector<Condition> conditions;  // worst first
+  std::vector<ActionView> actions;    // by the time of the decision
 };
 ObjectViews read_objects(Reader& in);
 ManagerView read_manager(Reader& in);  // of Properties.GetAll

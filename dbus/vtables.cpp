@@ -40,6 +40,8 @@ template <auto Write>
 constexpr sd_bus_property_get_t device = &get<DeviceObject, Write>;
 template <auto Write>
 constexpr sd_bus_property_get_t condition = &get<ConditionObject, Write>;
+template <auto Write>
+constexpr sd_bus_property_get_t action = &get<ActionObject, Write>;
 
 template <int (Calls::*Method)(sd_bus_message*)>
 int call(sd_bus_message* message, void* userdata, sd_bus_error* /*error*/) noexcept {
@@ -106,6 +108,11 @@ const sd_bus_vtable kManagerTable[] = {
     SD_BUS_METHOD_WITH_ARGS("AcknowledgeCondition", SD_BUS_ARGS("s", id), SD_BUS_NO_RESULT, call<&Calls::acknowledge>,
                             kOpen),
     SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, call<&Calls::reload>, kOpen),
+    SD_BUS_METHOD_WITH_ARGS("ReloadPolicy", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, call<&Calls::reload_policy>, kOpen),
+    SD_BUS_METHOD_WITH_ARGS("ResetBreaker", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, call<&Calls::reset_breaker>, kOpen),
+    SD_BUS_METHOD_WITH_ARGS("ConfirmAction", SD_BUS_ARGS("s", id), SD_BUS_NO_RESULT, call<&Calls::confirm_action>,
+                            kOpen),
+    SD_BUS_METHOD_WITH_ARGS("RevertAction", SD_BUS_ARGS("s", id), SD_BUS_NO_RESULT, call<&Calls::revert_action>, kOpen),
     SD_BUS_SIGNAL_WITH_ARGS("ConditionChanged",
                             SD_BUS_ARGS("s", id, "s", type, "s", severity, "s", state, "s", device, "b", acknowledged),
                             0),
@@ -124,6 +131,16 @@ const sd_bus_vtable kManagerTable[] = {
                     kPolled),
     SD_BUS_PROPERTY("Started", "t", (manager<[](auto& w, auto& o) { w.time(o.model.manager.started); }>), 0, kConst),
     SD_BUS_PROPERTY("Samples", "t", (manager<[](auto& w, auto& o) { w.u64(o.model.manager.samples); }>), 0, kPolled),
+    SD_BUS_PROPERTY("PolicyMode", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.policy_mode); }>), 0,
+                    kChanges),
+    SD_BUS_PROPERTY("SafeMode", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.safe_mode); }>), 0,
+                    kChanges),
+    SD_BUS_PROPERTY("PolicyProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.policy_problem); }>),
+                    0, kChanges),
+    SD_BUS_PROPERTY("BreakerOpen", "b", (manager<[](auto& w, auto& o) { w.flag(o.model.manager.breaker_open); }>), 0,
+                    kChanges),
+    SD_BUS_PROPERTY("PolicyFiles", "as", (manager<[](auto& w, auto& o) { write(w, o.model.manager.policy_files); }>), 0,
+                    kChanges),
     SD_BUS_PROPERTY("StoreProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.store_problem); }>), 0,
                     kChanges),
     SD_BUS_PROPERTY("ConfigProblem", "s", (manager<[](auto& w, auto& o) { w.text(o.model.manager.config_problem); }>),
@@ -196,6 +213,28 @@ const sd_bus_vtable kConditionTable[] = {
     SD_BUS_PROPERTY("BootId", "s", (condition<[](auto& w, auto& o) { w.text(o.condition.boot_id); }>), 0, kConst),
     SD_BUS_VTABLE_END};
 
+const sd_bus_vtable kActionTable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_PROPERTY("Id", "s", (action<[](auto& w, auto& o) { w.text(o.action.id); }>), 0, kConst),
+    SD_BUS_PROPERTY("Kind", "s", (action<[](auto& w, auto& o) { w.text(o.action.kind); }>), 0, kConst),
+    SD_BUS_PROPERTY("Device", "s", (action<[](auto& w, auto& o) { w.text(o.action.device); }>), 0, kConst),
+    SD_BUS_PROPERTY("DeviceLabel", "s", (action<[](auto& w, auto& o) { w.text(o.action.device_label); }>), 0, kChanges),
+    SD_BUS_PROPERTY("State", "s", (action<[](auto& w, auto& o) { w.text(o.action.state); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Policy", "s", (action<[](auto& w, auto& o) { w.text(o.action.policy); }>), 0, kConst),
+    SD_BUS_PROPERTY("Rule", "s", (action<[](auto& w, auto& o) { w.text(o.action.rule); }>), 0, kConst),
+    SD_BUS_PROPERTY("Reason", "s", (action<[](auto& w, auto& o) { w.text(o.action.reason); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Text", "s", (action<[](auto& w, auto& o) { w.text(o.action.text); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Before", "s", (action<[](auto& w, auto& o) { w.text(o.action.before); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Wanted", "s", (action<[](auto& w, auto& o) { w.text(o.action.wanted); }>), 0, kChanges),
+    SD_BUS_PROPERTY("After", "s", (action<[](auto& w, auto& o) { w.text(o.action.after); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Fault", "t", (action<[](auto& w, auto& o) { w.time(o.action.fault); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Detected", "t", (action<[](auto& w, auto& o) { w.time(o.action.detected); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Acted", "t", (action<[](auto& w, auto& o) { w.time(o.action.acted); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Verified", "t", (action<[](auto& w, auto& o) { w.time(o.action.verified); }>), 0, kChanges),
+    SD_BUS_PROPERTY("ConfirmBy", "t", (action<[](auto& w, auto& o) { w.time(o.action.confirm_by); }>), 0, kChanges),
+    SD_BUS_PROPERTY("Reversible", "b", (action<[](auto& w, auto& o) { w.flag(o.action.reversible); }>), 0, kConst),
+    SD_BUS_VTABLE_END};
+
 // One fallback table serves all objects below a prefix; the two functions say which ones there are.
 template <auto Map>
 int find(sd_bus* /*bus*/, const char* path, const char* /*interface*/, void* userdata, void** found,
@@ -252,6 +291,11 @@ std::vector<SlotPtr> add_objects(sd_bus* bus, Objects& objects) {
                                  &find<&Model::conditions>, &objects);
   keep(r, slot);
   r = sd_bus_add_node_enumerator(bus, &slot, kConditionPrefix, &enumerate<&Model::conditions>, &objects);
+  keep(r, slot);
+  r = sd_bus_add_fallback_vtable(bus, &slot, kActionPrefix, kActionInterface, kActionTable, &find<&Model::actions>,
+                                 &objects);
+  keep(r, slot);
+  r = sd_bus_add_node_enumerator(bus, &slot, kActionPrefix, &enumerate<&Model::actions>, &objects);
   keep(r, slot);
   if (!good) slots.clear();
   return slots;

@@ -17,8 +17,8 @@ struct Objects {
   Calls& calls;
 };
 
-// Puts manager, devices, conditions and the object manager on the connection, and a filter that leaves calls unanswered
-// while the bus does not take our answers. The slots keep them there. Empty when sd-bus refuses.
+// Puts manager, devices, conditions, actions and the object manager on the connection, and a filter that leaves calls
+// unanswered while the bus does not take our answers. The slots keep them there. Empty when sd-bus refuses.
 std::vector<SlotPtr> add_objects(sd_bus* bus, Objects& objects);
 
 }  // namespace gpuhealth::dbus

@@ -175,6 +175,11 @@ std::vector<PublicKey> trusted_keys(const std::string& root_path, std::vector<st
     notes.push_back(names.error().text);
     return out;
   }
+  // Who may put a file there may add a key.
+  if (const auto fits = root->writable_by_owner_only(std::string(kTrustedFolder)); !fits && !names->empty()) {
+    notes.push_back(root->shown(std::string(kTrustedFolder)) + ": " + fits.error().text + "; none of its keys counts");
+    return out;
+  }
   for (const auto& name : *names) {
     if (!name.ends_with(".pub")) continue;
     const std::string path = std::string(kTrustedFolder) + "/" + name;

@@ -41,7 +41,7 @@ class Evaluator {
     flatten();
     enter_boot();
     fit();
-    step_ = state_.last && state_.last->this_boot ? age(*state_.last, now_).count() : 0;
+    step_ = state_.last && state_.last->this_boot ? age(*state_.last).count() : 0;
     if (step_ > options_.longest_step.count()) step_ = 0;
     prune();
     end_orphans();
@@ -56,6 +56,13 @@ class Evaluator {
 
  private:
   [[nodiscard]] Stamp stamp() const { return {to_microseconds(now_.wall), now_.steady.us, true}; }
+
+  [[nodiscard]] Duration age(const Stamp& at) const {
+    const Duration by_clock = policy::age(at, now_);
+    const Duration up(now_.steady.us);
+    if (at.this_boot || state_.boot_wall_us == 0 || up >= kClockSettles) return by_clock;
+    return std::min(by_clock, up + Duration(std::max<std::int64_t>(state_.boot_wall_us - at.wall_us, 0)));
+  }
 
   // --- the state is brought to these rules and GPUs
 
@@ -77,7 +84,10 @@ class Evaluator {
     const bool first = state_.boot_id.empty() && !state_.last;
     state_.boot_id = snapshot_.machine.boot_id;
     if (first) return;
-    if (state_.last) state_.last->this_boot = false;
+    if (state_.last) {
+      state_.boot_wall_us = std::max(state_.boot_wall_us, state_.last->wall_us);
+      state_.last->this_boot = false;
+    }
     if (state_.breaker) state_.breaker->this_boot = false;
     for (auto& firings : state_.firings)
       for (auto& f : firings) f.at.this_boot = false;
@@ -121,6 +131,7 @@ class Evaluator {
   void refit() {
     State old = std::exchange(state_, State{});
     state_.boot_id = old.boot_id, state_.last = old.last, state_.breaker = old.breaker;
+    state_.boot_wall_us = old.boot_wall_us;
     state_.changes = std::move(old.changes), state_.holds = std::move(old.holds);
     std::unordered_map<std::string_view, std::size_t> old_rules, old_devices;
     for (std::size_t i = 0; i < old.rules.size(); ++i) old_rules.emplace(old.rules[i], i);
@@ -147,7 +158,7 @@ class Evaluator {
     Duration longest{};
     for (const Rate& rate : limits_) longest = std::max(longest, rate.within);
     for (const Rate& rate : breakers_) longest = std::max(longest, rate.within);
-    std::erase_if(state_.changes, [&](const State::Change& c) { return age(c.at, now_) >= longest; });
+    std::erase_if(state_.changes, [&](const State::Change& c) { return age(c.at) >= longest; });
     for (std::size_t r = 0; r < rules_.size(); ++r) {
       auto& firings = state_.firings[r];
       if (firings.empty()) continue;
@@ -158,7 +169,7 @@ class Evaluator {
       std::vector<State::Firing> kept;
       for (auto it = firings.rbegin(); it != firings.rend() && kept.size() < kMostFirings; ++it) {
         const bool newest = seen.insert(it->device + ' ' + std::string(to_string(it->mode))).second;
-        const Duration old = age(it->at, now_);
+        const Duration old = age(it->at);
         if (old < window || (newest && old < kLongestMemory)) kept.push_back(*it);
       }
       std::ranges::reverse(kept);
@@ -313,7 +324,9 @@ class Evaluator {
       const Tri now = holds(flat.rule->when, context);
       cell.memory = context.memory;
       follow(cell, now);
-      if (cell.active && !cell.fired && now == Tri::Yes) fire(cell, context);
+      // What was only said, or counted, is made up for when the rule may do more.
+      const bool decided = cell.fired && cell.fired_as >= mode_of(flat);
+      if (cell.active && !decided && now == Tri::Yes) fire(cell, context);
     }
   }
 
@@ -363,6 +376,7 @@ class Evaluator {
       return;
     }
     cell.fired = true;
+    cell.fired_as = decision.mode;
     cell.said = Block::None;
     record(decision);
     decision.outcome = decision.mode == Mode::Enforce  ? Outcome::Act
@@ -393,7 +407,7 @@ class Evaluator {
     if (decision.mode == Mode::Observe) return Block::None;
     if (rule.budget) {
       const auto spent = std::ranges::count_if(state_.firings[rule_], [&](const State::Firing& f) {
-        return f.mode >= decision.mode && age(f.at, now_) < rule.budget->within;
+        return f.mode >= decision.mode && age(f.at) < rule.budget->within;
       });
       if (spent >= rule.budget->count) {
         text = fmt::format("the rule's budget of {} in {} is spent", rule.budget->count, text_of(rule.budget->within));
@@ -445,7 +459,7 @@ class Evaluator {
 
   Block find_cooldown(const Rule& rule, Mode mode, std::string& text) const {
     for (const auto& f : state_.firings[rule_]) {
-      const Duration old = age(f.at, now_);
+      const Duration old = age(f.at);
       if (f.device != device_->device->id || f.mode < mode || old >= rule.cooldown) continue;
       text = fmt::format("its cooldown of {} is not over", text_of(rule.cooldown));
       return Block::Cooldown;
@@ -462,9 +476,8 @@ class Evaluator {
       return Block::Breaker;
     }
     const auto spent = [&](const Rate& rate) {
-      return std::ranges::count_if(state_.changes, [&](const State::Change& c) {
-        return c.mode >= decision.mode && age(c.at, now_) < rate.within;
-      });
+      return std::ranges::count_if(
+          state_.changes, [&](const State::Change& c) { return c.mode >= decision.mode && age(c.at) < rate.within; });
     };
     for (const Rate& rate : breakers_) {
       if (spent(rate) + more <= rate.count) continue;

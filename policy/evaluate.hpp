@@ -61,6 +61,7 @@ struct State {
     std::int8_t last = 0;      // 1 it held at the last look, -1 it did not, 0 not known
     bool active = false;       // it has held for long enough, and is not over
     bool fired = false;        // the decision of this episode is made
+    Mode fired_as{};           // in this mode; a higher one decides anew
     Block said = Block::None;
   };
   struct Firing {
@@ -82,6 +83,7 @@ struct State {
   };
   std::string boot_id;
   std::optional<Stamp> last;
+  std::int64_t boot_wall_us = 0;             // the last look of the boot before; 0: none
   std::vector<std::string> rules;            // keys: "policy/rule"
   std::vector<std::string> devices;          // ids
   std::vector<Cell> cells;                   // rules.size() x devices.size()
@@ -93,6 +95,14 @@ struct State {
 std::string save(const State& state);  // JSON
 Result<State> load_state(std::string_view text);
 void reset_breaker(State& state);
+// It was refused: nothing is in place that could be undone, or that another rule would have to wait for.
+void forget_hold(State& state, const ActionRequest& request);
+// The episode of this rule ("policy/rule") about this GPU goes on.
+bool is_active(const State& state, const std::string& rule, const std::string& device);
+// Whether a call of evaluate() could decide anything, or has to count time. No means: it may be left out.
+bool may_matter(const Snapshot& snapshot, const PolicySet& set, const State& state);
+// How far back rules look for events.
+Duration longest_window(const PolicySet& set);
 
 struct EvaluateOptions {
   Mode ceiling = Mode::Enforce;  // safe mode: Observe
@@ -107,6 +117,9 @@ struct Evaluation {
 Evaluation evaluate(const Snapshot& snapshot, const PolicySet& set, State state, const Now& now,
                     const EvaluateOptions& options = {});
 
+// A clock that jumps while a machine starts (no battery, no network yet) renews no budget: so long after the start,
+// what lies in earlier boots is no older than if the machine had been off for no time.
+inline constexpr std::chrono::minutes kClockSettles{10};
 // Of files that say nothing of their own.
 inline constexpr Rate kStandardActions{12, std::chrono::hours(24)};
 inline constexpr Rate kStandardBreaker{6, std::chrono::minutes(10)};

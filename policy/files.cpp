@@ -147,9 +147,13 @@ Result<void> write_file(int folder, const std::string& name, std::string_view by
   const Fd fd(::openat(folder, beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!fd) return fail_errno("cannot write " + name, errno);
   (void)::fchmod(fd.get(), mode);
-  if (auto done = write_all(fd.get(), bytes); !done) return done;
+  const auto give_up = [&](Result<void> why) {
+    (void)::unlinkat(folder, beside.c_str(), 0);
+    return why;
+  };
+  if (auto done = write_all(fd.get(), bytes); !done) return give_up(std::move(done));
   if (::renameat(folder, beside.c_str(), folder, name.c_str()) != 0)
-    return fail_errno("cannot rename to " + name, errno);
+    return give_up(fail_errno("cannot rename to " + name, errno));
   return sync_folder(folder);
 }
 

@@ -148,7 +148,12 @@ Accepted<Installed> try_install(const Installation& here, const std::string& pat
   const MachineFacts facts = read_facts(options.root, notes);
   Installed out{false, header, verified->key, ""};
   const int place = rollout_place(facts.machine_id, header.name);
-  if (header.percent < 100 && (facts.machine_id.empty() || place >= header.percent)) {
+  if (header.percent < 100 && facts.machine_id.empty()) {
+    out.text = "held back: the roll-out is at " + std::to_string(header.percent) +
+               " %, and without /etc/machine-id this machine has no place in it; systemd-machine-id-setup makes one";
+    return out;
+  }
+  if (header.percent < 100 && place >= header.percent) {
     out.text = "held back: the roll-out is at " + std::to_string(header.percent) + " %, this machine comes at " +
                std::to_string(place + 1) + " %";
     return out;
@@ -203,7 +208,8 @@ Accepted<Installed> roll_back(const std::string& root, const std::string& why, c
   const std::string current = here->link("current"), previous = here->link("previous");
   if (current.empty()) return refuse("failed", "no bundle is installed");
   if (const auto kept = here->keep_serial(); !kept) return failed(kept.error());
-  const bool none = previous.empty() || previous == current;
+  const bool none = previous.empty();
+  if (previous == current) return refuse("failed", current + " is what was returned to; there is no bundle before it");
   if (!none && !here->described(previous).is_object())
     return refuse("failed", "the bundle before, " + previous + ", is damaged or gone; " + current + " stays in force");
   Installed out;

@@ -26,6 +26,24 @@ constexpr auto kLayers = std::to_array<Layer>({
     {"runtime", "/run/gpuhealthd/policy.d"},
 });
 
+constexpr std::string_view kConfig = "/etc/gpuhealthd";
+
+// Where a path is: below the root, or in the folder that stands for its /etc/gpuhealthd.
+struct Place {
+  const Root* root = nullptr;
+  std::string path;
+};
+Place place_of(const Root& root, const std::optional<Root>& config, std::string path) {
+  if (!config || !path.starts_with(std::string(kConfig) + "/")) return {&root, std::move(path)};
+  return {&*config, path.substr(kConfig.size())};
+}
+Result<std::optional<Root>> open_config(const std::string& folder) {
+  if (folder.empty()) return std::optional<Root>();
+  auto opened = Root::open(folder);
+  if (!opened) return tl::unexpected<Error>(opened.error());
+  return std::optional<Root>(std::move(*opened));
+}
+
 bool is_policy_name(std::string_view name) {
   return name.ends_with(".yaml") && !name.ends_with(".test.yaml") && !name.starts_with('.');
 }
@@ -125,18 +143,22 @@ std::string Loaded::problem() const {
 }
 
 Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& facts, WallTime now,
-                           const std::string& fleet) {
+                           const std::string& fleet, const std::string& config_dir) {
   const auto root = Root::open(root_path);
   if (!root) return tl::unexpected<Error>(root.error());
+  const auto config = open_config(config_dir);
+  if (!config) return tl::unexpected<Error>(config.error());
   const auto path_of = [&](const Layer& layer) {
     return layer.name == "fleet" && !fleet.empty() ? fleet : std::string(layer.path);
   };
   std::map<std::string, std::vector<const Layer*>> names;  // each from the highest layer down
   Loaded out;
   for (auto layer = kLayers.rbegin(); layer != kLayers.rend(); ++layer) {
-    const auto listed = root->list(path_of(*layer), kMostPolicyFiles);
+    const Place folder = place_of(*root, *config, path_of(*layer));
+    const auto listed = folder.root->list(folder.path, kMostPolicyFiles);
     if (!listed) {
-      PolicyFile file{"", root->shown(layer->path), std::string(layer->name), PolicyFile::State::Broken, "", "", {}};
+      PolicyFile file{"", folder.root->shown(folder.path), std::string(layer->name), PolicyFile::State::Broken, "", "",
+                      {}};
       file.mistakes.push_back({{}, listed.error().text, "", ""});
       out.files.push_back(std::move(file));
       continue;
@@ -147,13 +169,14 @@ Result<Loaded> load_layers(const std::string& root_path, const MachineFacts& fac
   for (const auto& [name, layers] : names) {
     std::string top;
     for (const Layer* layer : layers) {
-      const std::string path = path_of(*layer) + "/" + name;
-      PolicyFile file{name, root->shown(path), std::string(layer->name), PolicyFile::State::InForce, "", "", {}};
+      const Place place = place_of(*root, *config, path_of(*layer) + "/" + name);
+      PolicyFile file{name, place.root->shown(place.path), std::string(layer->name), PolicyFile::State::InForce, "", "",
+                      {}};
       if (!top.empty()) {
         file.state = PolicyFile::State::Hidden;
         file.by = top;
       } else {
-        const auto text = root->read(path, kMostPolicyBytes);
+        const auto text = place.root->read(place.path, kMostPolicyBytes);
         top = file.path;
         if (text && text->empty()) {
           file.state = PolicyFile::State::Masked;
@@ -215,7 +238,7 @@ std::map<std::string, std::string> parse_labels(std::string_view text, std::stri
   return out;
 }
 
-MachineFacts read_facts(const std::string& root_path, std::vector<std::string>& notes) {
+MachineFacts read_facts(const std::string& root_path, std::vector<std::string>& notes, const std::string& config_dir) {
   MachineFacts out;
   const auto root = Root::open(root_path);
   if (!root) {
@@ -234,9 +257,14 @@ MachineFacts read_facts(const std::string& root_path, std::vector<std::string>& 
     out.host = static_cast<const char*>(names.nodename);
     out.kernel = static_cast<const char*>(names.release);
   }
-  constexpr auto kLabels = "/etc/gpuhealthd/labels";
-  if (const auto labels = root->read(kLabels, 65536)) {
-    out.labels = parse_labels(*labels, root->shown(kLabels), notes);
+  const auto config = open_config(config_dir);
+  if (!config) {
+    notes.push_back(config.error().text);
+    return out;
+  }
+  const Place place = place_of(*root, *config, std::string(kConfig) + "/labels");
+  if (const auto labels = place.root->read(place.path, 65536)) {
+    out.labels = parse_labels(*labels, place.root->shown(place.path), notes);
   } else if (labels.error().code != ErrorCode::NotFound) {
     notes.push_back(labels.error().text);
   }
@@ -244,7 +272,7 @@ MachineFacts read_facts(const std::string& root_path, std::vector<std::string>& 
 }
 
 bool PolicyStore::reload(const MachineFacts& facts, WallTime now) {
-  auto loaded = load_layers(root_, facts, now);
+  auto loaded = load_layers(root_, facts, now, "", config_dir_);
   if (!loaded || !loaded->sound()) {
     problem_ = loaded ? loaded->problem() : loaded.error().text;
     return false;

@@ -44,15 +44,16 @@ struct Loaded {
   [[nodiscard]] bool sound() const;
   [[nodiscard]] std::string problem() const;  // every mistake, one a line: "FILE:LINE:COLUMN: …"
 };
-// `fleet`: the folder to take for that of the installed bundle.
+// `fleet`: the folder to take for that of the installed bundle. `config_dir`: what is in the place of /etc/gpuhealthd,
+// outside of the root; empty: the root's own.
 Result<Loaded> load_layers(const std::string& root, const MachineFacts& facts, WallTime now,
-                           const std::string& fleet = "");
+                           const std::string& fleet = "", const std::string& config_dir = "");
 
 // Files and folders that a person names (a folder: its *.yaml by name).
 Result<Loaded> load_named(const std::vector<std::string>& paths);
 
 // This machine, as its files say: hostname, os-release, machine-id, kernel, /etc/gpuhealthd/labels.
-MachineFacts read_facts(const std::string& root, std::vector<std::string>& notes);
+MachineFacts read_facts(const std::string& root, std::vector<std::string>& notes, const std::string& config_dir = "");
 // "key=value" a line, # begins a comment.
 std::map<std::string, std::string> parse_labels(std::string_view text, std::string_view file,
                                                 std::vector<std::string>& notes);
@@ -60,7 +61,8 @@ std::map<std::string, std::string> parse_labels(std::string_view text, std::stri
 // The set in force for the daemon: a new one is taken when it is sound, else the last good one stays.
 class PolicyStore {
  public:
-  explicit PolicyStore(std::string root) : root_(std::move(root)) {}
+  explicit PolicyStore(std::string root, std::string config_dir = "")
+      : root_(std::move(root)), config_dir_(std::move(config_dir)) {}
   // True when the files are sound, and the set in force is theirs.
   bool reload(const MachineFacts& facts, WallTime now);
   [[nodiscard]] const PolicySet& set() const { return set_; }
@@ -70,7 +72,7 @@ class PolicyStore {
   }  // why the newest files are not in force; empty: they are
 
  private:
-  std::string root_;
+  std::string root_, config_dir_;
   PolicySet set_;
   std::vector<PolicyFile> files_;
   std::string problem_;

@@ -35,6 +35,7 @@ class Parser {
     if (const auto* node = fields.find("mode")) policy_.mode = mode(*node).value_or(Mode::Observe);
     if (const auto* node = fields.find("limits")) limits(*node);
     if (const auto* node = fields.find("rules")) rules(*node);
+    check_limits();
     if (!mistakes_.empty()) return {std::nullopt, mistakes_.take()};
     return {std::move(policy_), {}};
   }
@@ -131,6 +132,20 @@ class Parser {
     const Fields fields = section(node, SectionId::Limits);
     if (const auto* rate_node = fields.find("actions")) policy_.actions = rate(*rate_node, "actions");
     if (const auto* rate_node = fields.find("breaker")) policy_.breaker = rate(*rate_node, "breaker");
+    limits_at_ = node.at;
+  }
+
+  // A rule that wants more at once than ever may be would open the breaker each time, and do nothing.
+  void check_limits() {
+    for (const Rule& rule : policy_.rules) {
+      const auto changing =
+          std::ranges::count_if(rule.actions, [](const PlannedAction& a) { return changes_something(a.kind); });
+      for (const auto& [key, limit] : {std::pair("breaker", &policy_.breaker), {"actions", &policy_.actions}})
+        if (*limit && changing > (*limit)->count)
+          mistakes_.add(limits_at_, std::string(key) + " allows " + std::to_string((*limit)->count) + ", and rule " +
+                                        rule.name + " has " + std::to_string(changing) +
+                                        " actions that change something: it would never act");
+    }
   }
 
   std::optional<Rate> rate(const yaml::Node& node, std::string_view what) {
@@ -239,6 +254,7 @@ class Parser {
 
   Policy policy_;
   Mistakes mistakes_;
+  yaml::Place limits_at_;
 };
 
 }  // namespace
@@ -280,6 +296,9 @@ std::string_view resource_of(ActionKind kind) {
     case ActionKind::KernelTrial:
     case ActionKind::KernelHold:
       return "kernel";
+    case ActionKind::PerformanceLevel:
+    case ActionKind::PowerProfile:  // writes the level too
+      return "performance";
     case ActionKind::GpuReset:
     case ActionKind::PciRescan:
       return "reset";

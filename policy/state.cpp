@@ -62,6 +62,7 @@ Json cells(const State& state) {
                    {"memory", cell.memory},
                    {"active", cell.active},
                    {"fired", cell.fired},
+                   {"fired_as", to_string(cell.fired_as)},
                    {"said", static_cast<int>(cell.said)}});
   }
   return out;
@@ -79,6 +80,7 @@ void read_cells(const Json& json, State& state) {
     cell.memory = row.at("memory").get<std::uint16_t>();
     cell.active = row.at("active").get<bool>();
     cell.fired = row.at("fired").get<bool>();
+    cell.fired_as = row.contains("fired_as") ? mode(row.at("fired_as")) : Mode::Enforce;
     const int said = row.at("said").get<int>();
     if (said < 0 || said > static_cast<int>(Block::Conflict))
       throw std::invalid_argument("a reason that does not exist");
@@ -91,6 +93,7 @@ State read_state(const Json& json) {
   if (json.at("format").get<int>() != kFormat) throw std::invalid_argument("another format");
   json.at("boot_id").get_to(out.boot_id);
   if (json.contains("last")) out.last = stamp(json.at("last"));
+  out.boot_wall_us = json.value("boot_wall", std::int64_t{0});
   if (json.contains("breaker")) out.breaker = stamp(json.at("breaker"));
   json.at("rules").get_to(out.rules);
   json.at("devices").get_to(out.devices);
@@ -132,6 +135,7 @@ Duration age(const Stamp& stamp, const Now& now) {
 std::string save(const State& state) {
   Json out = {{"format", kFormat}, {"boot_id", state.boot_id}};
   if (state.last) out["last"] = stamp(*state.last);
+  out["boot_wall"] = state.boot_wall_us;
   if (state.breaker) out["breaker"] = stamp(*state.breaker);
   out["rules"] = state.rules;
   out["devices"] = state.devices;

@@ -59,6 +59,7 @@ struct FaultFs::Impl {
   std::thread server;
 
   mutable std::mutex mutex;
+  std::mutex writes;                         // around a write to the folder; never taken while `mutex` is held
   std::deque<std::string> paths{"", ""};     // by inode number; 1 is the root
   std::map<std::string, fuse_ino_t> inodes;  // a path keeps its number
   std::list<Rule> rules;
@@ -269,6 +270,7 @@ void FaultFs::Impl::write(fuse_req_t request, fuse_ino_t inode, std::string_view
     fuse_reply_err(request, rule->fault.value);
     return;
   }
+  const std::lock_guard alone(writes);
   const Fd file(openat(root.get(), relative(path), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (!file || ::write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     fuse_reply_err(request, file ? EIO : ENODEV);
@@ -365,6 +367,10 @@ Result<std::unique_ptr<FaultFs>> FaultFs::mount(const std::filesystem::path& bac
 
 FaultFs::FaultFs(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 FaultFs::~FaultFs() = default;
+
+std::unique_lock<std::mutex> FaultFs::hold_writes() {
+  return std::unique_lock(impl_->writes);
+}
 
 int FaultFs::add(std::string pattern, Fault fault) {
   const std::lock_guard lock(impl_->mutex);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ class FaultFs {
 
   // Answers the delayed reads that are due. To be called every few milliseconds while there are delays.
   void tick();
+
+  // As long as it is held no program's write goes through, so that what is read and written meanwhile belongs together.
+  [[nodiscard]] std::unique_lock<std::mutex> hold_writes();
 
   [[nodiscard]] std::vector<Access> accesses() const;
   [[nodiscard]] std::size_t held() const;  // reads that hang now

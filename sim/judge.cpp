@@ -219,6 +219,19 @@ Finding Judge::judge(const ExpectAccess& wanted, const std::vector<Access>& acce
   return finding;
 }
 
+Finding Judge::judge(const ExpectLedger& wanted, const std::vector<LedgerEntry>& ledger) {
+  Finding finding;
+  std::size_t count = 0;
+  for (const auto& entry : ledger) {
+    if (entry.action != wanted.action) continue;
+    count += wanted.state.empty() || entry.state == wanted.state ? 1 : 0;
+    finding.seen += (finding.seen.empty() ? "" : ", ") + entry.id + " " + entry.state;
+  }
+  if (finding.seen.empty()) finding.seen = "none";
+  finding.held = (!wanted.at_least || count >= *wanted.at_least) && (!wanted.at_most || count <= *wanted.at_most);
+  return finding;
+}
+
 bool Judge::settled(const std::filesystem::path& canary_results) const {
   const auto lines = read_measurements(canary_results);
   return std::ranges::all_of(scenario_.expectations, [&](const Expectation& e) {
@@ -231,7 +244,8 @@ bool Judge::settled(const std::filesystem::path& canary_results) const {
 
 std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
                                      const std::function<double(std::chrono::steady_clock::time_point)>& second,
-                                     const std::filesystem::path& canary_results) const {
+                                     const std::filesystem::path& canary_results,
+                                     const std::vector<LedgerEntry>& ledger) const {
   std::vector<Finding> out;
   const auto lines = read_measurements(canary_results);
   for (std::size_t i = 0; i < scenario_.expectations.size(); ++i) {
@@ -243,6 +257,8 @@ std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
       finding = judge(*access, accesses, second);
     } else if (const auto* canary = std::get_if<ExpectCanary>(&expectation.what)) {
       finding = judge(*canary, lines);
+    } else if (const auto* kept = std::get_if<ExpectLedger>(&expectation.what)) {
+      finding = judge(*kept, ledger);
     } else {
       const auto& seen = readings_.contains(i) ? readings_.at(i) : devices_.at(i);
       finding.held = seen.empty();

@@ -15,6 +15,7 @@
 #include "sim/player.hpp"
 #include "sim/scenario.hpp"
 #include "sim/stage.hpp"
+#include "store/ledger.hpp"
 
 namespace gpuhealth::sim {
 
@@ -35,7 +36,8 @@ class Judge {
   // `canary_results`: the daemon's file of measurements.
   std::vector<Finding> conclude(const std::vector<Access>& accesses,
                                 const std::function<double(std::chrono::steady_clock::time_point)>& second,
-                                const std::filesystem::path& canary_results) const;
+                                const std::filesystem::path& canary_results,
+                                const std::vector<LedgerEntry>& ledger) const;
 
   // All that is to happen has: conditions confirmed and cleared, canaries measured. What is never to happen, and what
   // is counted or held until a time, is not waited for.
@@ -55,6 +57,7 @@ class Judge {
   void look_at_conditions(double now_s, const std::vector<Condition>& conditions);
   void look_at_devices(double now_s, const std::vector<dbus::DeviceView>& devices);
   [[nodiscard]] Finding judge(const ExpectCondition& wanted) const;
+  [[nodiscard]] static Finding judge(const ExpectLedger& wanted, const std::vector<LedgerEntry>& ledger);
   [[nodiscard]] Finding judge(const ExpectCanary& wanted, const std::vector<canary::Measurement>& lines) const;
   [[nodiscard]] Finding judge(const ExpectAccess& wanted, const std::vector<Access>& accesses,
                               const std::function<double(std::chrono::steady_clock::time_point)>& second) const;

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <type_traits>
 
@@ -21,6 +23,21 @@ std::string glob_of(const Card& card, const std::string& files) {
   std::string below = files;
   if (below.starts_with("hwmon/") && !below.starts_with("hwmon/hwmon")) below.insert(6, "hwmon*/");
   return "*/" + to_string(card.place.gpu) + "/" + below;
+}
+
+// The first line of a file of the card, or of its hwmon.
+std::optional<std::string> read_setting(const std::filesystem::path& machine, const Card& card,
+                                        const std::string& file) {
+  const auto dir = function_dir(machine, card.place.gpu);
+  if (!dir) return std::nullopt;
+  std::filesystem::path path = *dir / file;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(*dir / "hwmon", error), end; !error && it != end; it.increment(error))
+    if (file.starts_with("power1")) path = it->path() / file;
+  std::ifstream in(path);
+  std::string line;
+  if (!std::getline(in, line)) return std::nullopt;
+  return line;
 }
 
 }  // namespace
@@ -61,11 +78,27 @@ Result<void> Player::play(double now_s) {
   return {};
 }
 
+// What programs wrote stays, as a driver keeps it; power in whole watts (amdgpu_pm.c).
+void Player::take_settings(Actor& actor) const {
+  auto& state = actor.card.state;
+  const auto cap = read_setting(stage_.machine(), actor.card, "power1_cap");
+  std::int64_t microwatts = 0;
+  if (actor.shown_cap && cap && cap != actor.shown_cap &&
+      std::from_chars(cap->data(), cap->data() + cap->size(), microwatts).ec == std::errc{})
+    state.cap_w = static_cast<unsigned>(microwatts / 1'000'000);
+  const auto level = read_setting(stage_.machine(), actor.card, "power_dpm_force_performance_level");
+  if (actor.shown_level && level && level != actor.shown_level) state.performance_level = *level;
+}
+
 Result<void> Player::show(const std::string& name, Actor& actor, unsigned second) {
   if (!actor.present) return {};
+  const auto alone = stage_.files().hold_writes();
+  take_settings(actor);
   const auto seed = scenario_.seed + static_cast<unsigned>(std::hash<std::string>{}(name) % 997);
   const Card card = scenario_.noise ? with_noise(actor.card, seed, second) : actor.card;
   auto done = update_card(stage_.machine(), card);
+  actor.shown_cap = read_setting(stage_.machine(), card, "power1_cap");
+  actor.shown_level = read_setting(stage_.machine(), card, "power_dpm_force_performance_level");
   if (stage_.nodes() != nullptr) stage_.nodes()->show(card);
   for (const auto& [file, change] : actor.files) {
     if (done) done = write(actor, change);

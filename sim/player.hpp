@@ -30,6 +30,8 @@ class Player {
   struct Actor {
     Card card;
     bool present = true;
+    // Settings as the machine's files had them when we wrote them last: what differs was set by somebody else.
+    std::optional<std::string> shown_cap, shown_level;
     std::map<std::string, WriteFile> files;  // written by hand; stay so when the state is written again
   };
   struct Slope {
@@ -53,6 +55,7 @@ class Player {
   Result<void> plug(Actor& actor, unsigned slot);
   Result<void> reboot(const Reboot& change);
   Result<void> steer_daemon(DaemonStep step);
+  void take_settings(Actor& actor) const;
   Result<void> show(const std::string& name, Actor& actor, unsigned second);
   void stop_daemon(int signal);
   Result<void> sync_nodes();

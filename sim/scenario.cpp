@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "canary/measurement.hpp"
+#include "core/action.hpp"
 #include "sim/state_fields.hpp"
 #include "sim/yaml_doc.hpp"
 
@@ -95,9 +96,9 @@ class Parser {
   }
 
   void read(const YAML::Node& root) {
-    constexpr std::array<string_view, 17> known = {
-        "name",     "about",  "duration", "seed",    "noise",  "kernel",        "dkms",      "config",    "cards",
-        "timeline", "expect", "writes",   "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
+    constexpr std::array<string_view, 18> known = {
+        "name",  "about",    "duration", "seed",   "noise",   "kernel", "dkms",          "config",    "policies",
+        "cards", "timeline", "expect",   "writes", "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
     const auto top = doc_.map(root, "a scenario", known);
     with(top, "name", [&](auto& n) { out_.name = doc_.text(n, "name"); });
     with(top, "about", [&](auto& n) { out_.about = doc_.text(n, "about"); });
@@ -107,6 +108,7 @@ class Parser {
     with(top, "kernel", [&](auto& n) { out_.facts.kernel_release = doc_.text(n, "kernel"); });
     with(top, "dkms", [&](auto& n) { out_.facts.dkms_version = doc_.text(n, "dkms"); });
     with(top, "config", [&](auto& n) { out_.config = doc_.text(n, "config"); });
+    with(top, "policies", [&](auto& n) { read_policies(n); });
     with(top, "userptr", [&](auto& n) { out_.userptr = read_userptr(n); });
     with(top, "opencl", [&](auto& n) { out_.opencl = doc_.flag(n, "opencl"); });
     out_.needs_nodes = out_.opencl || top.contains("userptr");
@@ -151,6 +153,16 @@ class Parser {
       if ((name + value).find_first_of(" \t\n'\"\\$`;&|=") != std::string::npos)
         doc_.say(entry.first, "a variable's name and value are one plain word each");
       out_.variables[name] = value;
+    }
+  }
+
+  void read_policies(const YAML::Node& node) {
+    if (!node.IsMap()) return doc_.say(node, "policies must hold a text for each file, as in \"50-a.yaml: |\"");
+    for (const auto& entry : node) {
+      const auto name = doc_.text(entry.first, "the name of a policy file");
+      if (name.find('/') != std::string::npos || !name.ends_with(".yaml"))
+        doc_.say(entry.first, "a policy file's name has no slash and ends with .yaml");
+      out_.policies[name] = doc_.text(entry.second, "a policy");
     }
   }
 
@@ -356,10 +368,10 @@ class Parser {
   // --- expectations --------------------------------------------------------------------------------------------------
 
   void read_expectation(const YAML::Node& node) {
-    constexpr std::array<string_view, 22> known = {
-        "condition", "reading", "opens",        "reads",   "writes",   "device",    "canary",  "card",
-        "by",        "from",    "to",           "says",    "never",    "status",    "backend", "kernel",
-        "at_least",  "at_most", "confirmed_by", "present", "severity", "cleared_by"};
+    constexpr std::array<string_view, 24> known = {
+        "condition", "reading", "opens",    "reads",   "writes",       "device",  "canary",   "card",
+        "ledger",    "state",   "by",       "from",    "to",           "says",    "never",    "status",
+        "backend",   "kernel",  "at_least", "at_most", "confirmed_by", "present", "severity", "cleared_by"};
     const auto map = doc_.map(node, "an expectation", known);
     Expectation out;
     YAML::Emitter emitter;
@@ -382,6 +394,10 @@ class Parser {
     with(map, "canary", [&](auto& n) {
       ++kinds;
       out.what = read_canary(n, map, card);
+    });
+    with(map, "ledger", [&](auto& n) {
+      ++kinds;
+      out.what = read_ledger_rule(n, map);
     });
     with(map, "device", [&](auto& n) {
       ++kinds;
@@ -407,7 +423,9 @@ class Parser {
       });
     }
     if (kinds != 1)
-      doc_.say(node, "an expectation is about a condition, a reading, a canary, a device, opens, reads or writes");
+      doc_.say(
+          node,
+          "an expectation is about a condition, a reading, a canary, a device, the ledger, opens, reads or writes");
     out_.expectations.push_back(std::move(out));
   }
 
@@ -428,6 +446,19 @@ class Parser {
     with(map, "says", [&](auto& n) { out.says = read_texts(n, "says"); });
     if (!out.never && !out.confirmed_by_s && !out.cleared_by_s)
       doc_.say(node, "a condition needs confirmed_by, cleared_by or never: true");
+    return out;
+  }
+
+  ExpectLedger read_ledger_rule(const YAML::Node& node, const Map& map) {
+    std::vector<string_view> names;
+    for (const auto& row : all_actions()) names.push_back(row.name);
+    ExpectLedger out;
+    out.action = names.at(doc_.one_of(node, "ledger", names));
+    with(map, "state", [&](auto& n) { out.state = doc_.text(n, "state"); });
+    const auto count = [&](auto& c) { return static_cast<std::size_t>(doc_.number(c, "a count", 0, 1e6)); };
+    with(map, "at_least", [&](auto& c) { out.at_least = count(c); });
+    with(map, "at_most", [&](auto& c) { out.at_most = count(c); });
+    if (!out.at_least && !out.at_most) doc_.say(node, "ledger needs at_least or at_most");
     return out;
   }
 

@@ -106,10 +106,17 @@ struct ExpectCanary {
   std::vector<std::string> status = {"ok", "busy"};  // of every one of its lines
   std::size_t at_least = 1;                          // lines with a value
 };
+// What the ledger says at the end of all actions of a kind that are in a state.
+struct ExpectLedger {
+  std::string action;  // "power-cap"
+  std::string state;   // empty: any
+  std::optional<std::size_t> at_least;
+  std::optional<std::size_t> at_most;
+};
 struct Expectation {
   std::string text;  // as the file has it, on one line
   int line = 0;
-  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice, ExpectCanary> what;
+  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice, ExpectCanary, ExpectLedger> what;
 };
 
 struct ScenarioCard {
@@ -124,7 +131,8 @@ struct Scenario {
   unsigned seed = 1;
   bool noise = true;
   MachineFacts facts;
-  std::string config;  // gpuhealthd.yaml
+  std::string config;                           // gpuhealthd.yaml
+  std::map<std::string, std::string> policies;  // files of policy.d
   UserptrPath userptr;
   bool opencl = false;                           // the stand-in runtime, for the first card
   bool needs_nodes = false;                      // something that is asked for needs /dev/dri

@@ -103,8 +103,8 @@ class Show {
   }
 
   int conclude() {
-    auto findings =
-        judge_.conclude(stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results());
+    auto findings = judge_.conclude(
+        stage_.files().accesses(), [this](auto t) { return second(t); }, stage_.canary_results(), stage_.ledger());
     const auto always = [&](std::string text, bool held, std::string seen) {
       findings.push_back({std::move(text), 0, held, std::move(seen)});
     };

@@ -105,9 +105,11 @@ Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options o
   if (mount("tmpfs", base->c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
     return fail_errno("cannot mount on " + base->string(), errno);
   stage->machine_ = *base / "machine";
-  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d"})
+  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d", "root"})
     fs::create_directory(*base / folder);
   std::ofstream(*base / "config/gpuhealthd.yaml") << scenario.config;
+  fs::create_directory(*base / "config/policy.d");
+  for (const auto& [name, text] : scenario.policies) std::ofstream(*base / "config/policy.d" / name) << text;
   std::vector<Card> cards;
   for (const auto& card : scenario.cards) cards.push_back(card.card);
   if (auto done = write_machine(stage->machine_, cards, scenario.facts); !done)
@@ -216,9 +218,10 @@ std::vector<std::string> Stage::environment() const {
 }
 
 Result<void> Stage::start_daemon() {
-  auto child = Child::start({options_.bin_dir + "/gpuhealthd", "--bus", bus_address(), "--state-dir",
-                             (base_ / "state").string(), "--config-dir", (base_ / "config").string()},
-                            environment(), base_ / "gpuhealthd.log");
+  auto child =
+      Child::start({options_.bin_dir + "/gpuhealthd", "--bus", bus_address(), "--state-dir", (base_ / "state").string(),
+                    "--config-dir", (base_ / "config").string(), "--root", (base_ / "root").string()},
+                   environment(), base_ / "gpuhealthd.log");
   if (!child) return tl::unexpected<Error>(child.error());
   daemon = std::move(*child);
   return {};
@@ -232,6 +235,11 @@ std::optional<int> Stage::stop_daemon(int signal) {
     daemon.wait(kPatience);
   }
   return status;
+}
+
+std::vector<LedgerEntry> Stage::ledger() const {
+  const auto tree = Tree::open((base_ / "root").string());
+  return tree ? read_ledger(*tree) : std::vector<LedgerEntry>();
 }
 
 std::string Stage::daemon_log() const {

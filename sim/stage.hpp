@@ -14,6 +14,7 @@
 #include "sim/device_nodes.hpp"
 #include "sim/fault_fs.hpp"
 #include "sim/scenario.hpp"
+#include "store/ledger.hpp"
 
 namespace gpuhealth::sim {
 
@@ -62,6 +63,7 @@ class Stage {
   [[nodiscard]] FaultFs& files() { return *files_; }
   [[nodiscard]] DeviceNodes* nodes() { return nodes_.get(); }  // none where they cannot be made
   [[nodiscard]] std::filesystem::path canary_results() const { return base_ / "state/canary/results.jsonl"; }
+  [[nodiscard]] std::vector<LedgerEntry> ledger() const;
   [[nodiscard]] std::string bus_address() const;
   [[nodiscard]] std::vector<std::string> environment() const;  // for programs on this machine
   [[nodiscard]] std::string daemon_log() const;

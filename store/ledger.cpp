@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kBeside = ".gpuhealth-new";  // of a file that is being written
+
 std::string to_hex(std::string_view bytes) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
@@ -234,7 +236,7 @@ Result<void> put_file(const Tree& tree, System& system, const std::string& path,
     if (!tree.is_folder(folder_of(path))) return {};
     return system.sync_folder(tree, folder_of(path));
   }
-  const std::string beside = path + ".gpuhealth-new";
+  const std::string beside = path + std::string(kBeside);
   const auto give_up = [&](Error error) -> Result<void> {
     (void)system.remove(tree, beside);
     error.text = path + ": " + error.text;
@@ -256,7 +258,7 @@ Result<void> undo(const Tree& tree, System& system, const LedgerEntry& entry) {
     if (!result && !first) first = result.error();
   };
   for (const auto& [path, prior] : entry.prior) {
-    note(system.remove(tree, path + ".gpuhealth-new"));
+    note(system.remove(tree, path + std::string(kBeside)));
     const auto now = file_state(tree, path);
     if (now && *now == prior) continue;
     if (in_place(path, prior) && now && now->exists) {
@@ -289,6 +291,9 @@ Result<Ledger> Ledger::open(const Tree& tree, System& system) {
   if (!lock) return tl::unexpected<Error>(lock.error());
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::Unavailable, "another change is being made; try again when it is done", errno);
+  // What a power cut left beside: nobody else writes here now.
+  for (const std::string& name : tree.list(kLedgerFolder))
+    if (name.ends_with(kBeside)) (void)system.remove(tree, std::string(kLedgerFolder) + "/" + name);
   return Ledger(tree, system, std::move(*lock));
 }
 

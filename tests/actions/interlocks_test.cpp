@@ -67,6 +67,23 @@ TEST(SafeModes, APersonCanAlwaysBringBackWhatWasThere) {
   EXPECT_EQ(m.read(m.cap()), "303000000");
 }
 
+TEST(SafeModes, WhatCameBackByItselfIsNoSignOfHealth) {
+  LedgerEntry lost, back;
+  lost.owner = back.owner = "actions";
+  lost.steps = back.steps = {value_step("/sys/x", "1")};
+  lost.state = "lost";
+  back.state = "reverted";
+  std::vector<LedgerEntry> entries;
+  for (const char* boot : {"a", "b", "c"}) {
+    lost.boot_id = back.boot_id = boot;
+    entries.push_back(back);
+    entries.push_back(lost);
+  }
+  EXPECT_EQ(boots_without_confirmation(entries), 3);
+  entries[4].facts[std::string(kAskedBack)] = "a person";
+  EXPECT_EQ(boots_without_confirmation(entries), 0);
+}
+
 TEST(SafeModes, ThreeBootsInARowWithoutConfirmationLeadThere) {
   TestMachine m;
   for (int boot = 1; boot <= 3; ++boot) {

@@ -17,6 +17,36 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+TEST(Names, ALineEndInAnIdIsNotPrintedAsOne) {
+  TestMachine m;
+  const auto none = find_entry(m.machine().files, "x\ny");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text.find('\n'), std::string::npos) << none.error().text;
+}
+
+TEST(Confirm, SaysNothingOfWritesThatWereDoneBefore) {
+  TestMachine m;
+  const auto done = m.run(ActionKind::PowerCap, {{"watts", "280"}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->steps.size(), 1U);
+  EXPECT_TRUE(confirm(m.machine(), done->ledger)->steps.empty());
+}
+
+TEST(Params, AreGivenOnce) {
+  ActionRequest request;
+  ASSERT_TRUE(add_param(request, "watts=280"));
+  const auto again = add_param(request, "watts=250");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().text, "watts is given twice: 280 and 250");
+}
+
+TEST(Ledger, WhatAPowerCutLeftBesideIsTakenAway) {
+  TestMachine m;
+  m.write("/var/lib/gpuhealthd/ledger/000009-power-cap.json.gpuhealth-new", "{");
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  EXPECT_FALSE(m.exists("/var/lib/gpuhealthd/ledger/000009-power-cap.json.gpuhealth-new"));
+}
+
 TEST(LedgerFormat, ReadsWhatTheFirstVersionWrote) {
   TestMachine m;
   m.write("/var/lib/gpuhealthd/ledger/000001-kernel-pin.json",

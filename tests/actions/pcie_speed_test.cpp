@@ -87,6 +87,36 @@ TEST(PcieSpeed, UnderLockdownTheModuleOptionIsWrittenForTheNextBoot) {
   EXPECT_FALSE(m.exists(kModuleFile));
 }
 
+TEST(PcieSpeed, TheModuleOptionIsOneForAllGpusOfTheDriver) {
+  TestMachine m({sim::idle_card(sim::rx7900xtx(), 0), sim::idle_card(sim::rx7900xtx(), 1)});
+  m.write("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+  Order first = m.order(ActionKind::PcieSpeed, {{"generation", "4"}, {"floor", "1"}});
+  Order second = m.order(ActionKind::PcieSpeed, {{"generation", "3"}, {"floor", "1"}});
+  first.request.device = m.pci(0);
+  second.request.device = m.pci(1);
+  first.request.params["generation"] = "3";
+  second.request.params["generation"] = "2";
+  const auto one = m.run(first);
+  ASSERT_TRUE(one) << one.error().text;
+  Order same = first;
+  same.request.device = m.pci(1);
+  const auto nothing = m.run(same);
+  ASSERT_TRUE(nothing) << nothing.error().text;
+  EXPECT_EQ(nothing->state, "nothing-to-do");
+  EXPECT_EQ(
+      nothing->text,
+      "/etc/modprobe.d/gpuhealth-pcie.conf holds every GPU of this driver to Gen3 already, from the next boot on");
+  const auto two = m.run(second);
+  ASSERT_TRUE(two) << two.error().text;
+  EXPECT_EQ(two->before, "Gen3 by the module's option");
+  // The first one's end leaves the second one's file there; the second one's end leaves nothing.
+  ASSERT_TRUE(revert(m.machine(), one->ledger, false));
+  EXPECT_EQ(m.read(kModuleFile), "# written by gpuhealthd\noptions amdgpu pcie_gen_cap=0x00030003");
+  ASSERT_TRUE(revert(m.machine(), two->ledger, false));
+  EXPECT_FALSE(m.exists(kModuleFile));
+  for (const LedgerEntry& entry : m.ledger()) EXPECT_EQ(entry.state, "reverted") << entry.id;
+}
+
 TEST(PcieSpeed, AnOptionOfSomebodyElseIsNotOverruled) {
   TestMachine m;
   m.write("/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");

@@ -14,6 +14,17 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+TEST(PowerCap, AFractionOfAWattComesBack) {
+  TestMachine m;
+  m.write(m.cap(), "303500000\n");
+  const auto done = m.run(ActionKind::PowerCap, {{"watts", "280"}});
+  ASSERT_TRUE(done) << done.error().text;
+  EXPECT_EQ(done->before, "303 W");
+  ASSERT_TRUE(revert(m.machine(), done->ledger, true));
+  EXPECT_EQ(m.last().state, "reverted");
+  EXPECT_EQ(m.read(m.cap()).substr(0, 3), "303");
+}
+
 TEST(PowerCap, WritesTheLimitOnceAndBringsTheOldOneBackOnce) {
   TestMachine m;
   const auto done = m.run(ActionKind::PowerCap, {{"watts", "280"}});

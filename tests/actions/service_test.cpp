@@ -101,7 +101,7 @@ TEST_F(Service, TakesBackWhatDidNotHelpInItsTime) {
 TEST_F(Service, TakesBackWhatIsNoLongerWanted) {
   service.submit(cap("290"), clock.now().wall);
   service.submit(cap("280"), clock.now().wall);
-  service.no_longer_wanted("cool-it", m.pci());
+  service.no_longer_wanted(cap("280").request);
   EXPECT_EQ(m.read(m.cap()), "303000000");
   for (const LedgerEntry& entry : m.ledger()) EXPECT_EQ(entry.state, "reverted");
 }
@@ -158,6 +158,68 @@ TEST_F(Service, ASleepingGpuIsNotWokenToTakeSomethingBackAndIsTriedAgain) {
   m.write(m.device() + "/power/runtime_status", "active\n");
   clock.advance(std::chrono::minutes(1));
   service.tick();
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+}
+
+TEST_F(Service, AfterARestartItKnowsWhatIsInPlaceAndFollowsItToItsEnd) {
+  service.submit(cap("280"), clock.now().wall);
+  auto know = handlers();
+  know.ledger = [this] { return m.ledger(); };
+  ActionService next(clock, know);
+  next.start();
+  ASSERT_EQ(next.records().size(), 1U);
+  EXPECT_EQ(next.records().back().state, "applied");
+  EXPECT_EQ(next.records().back().before, "303 W");
+  EXPECT_EQ(next.records().back().detected, clock.now().wall);
+  next.condition_cleared("thermal-throttling-x-1");
+  EXPECT_EQ(m.last().state, "confirmed");
+  EXPECT_EQ(next.records().back().state, "confirmed");
+}
+
+TEST_F(Service, AfterARestartWhatNobodyFindsGoodIsTakenBackInItsTime) {
+  service.submit(cap("280"), clock.now().wall);
+  auto know = handlers();
+  know.ledger = [this] { return m.ledger(); };
+  ActionService next(clock, know);
+  next.start();
+  EXPECT_EQ(m.read(m.cap()), "280000000");
+  clock.advance(std::chrono::minutes(15));
+  next.tick();
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  EXPECT_EQ(next.records().back().state, "reverted");
+}
+
+TEST_F(Service, WhatIsNoLongerWantedBeforeItIsDoneIsTakenBackAfterIt) {
+  hold = true;
+  service.submit(cap("290"), clock.now().wall);
+  service.submit(cap("280"), clock.now().wall);
+  service.no_longer_wanted(cap("280").request);
+  hold = false;
+  const Held first = held.front();
+  answer(first.words, first.input, first.ended);
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  EXPECT_THAT(started, ElementsAre("run", "revert"));
+  EXPECT_EQ(service.records().back().state, "withdrawn");
+}
+
+TEST_F(Service, ARuleThatNoConditionAskedIsGoodWhenItsEpisodeIsOver) {
+  Order order = cap("280");
+  order.request.condition.clear();
+  service.submit(order, clock.now().wall);
+  service.episodes_ended([](const ActionRequest&) { return false; });
+  EXPECT_EQ(service.records().back().state, "applied");
+  service.episodes_ended([](const ActionRequest& request) { return request.rule == "cool-it"; });
+  EXPECT_EQ(service.records().back().state, "confirmed");
+}
+
+TEST_F(Service, APersonLearnsWhatCameOfIt) {
+  service.submit(cap("280"), clock.now().wall);
+  std::vector<std::string> answers;
+  const auto then = [&](const Result<void>& r) { answers.push_back(r ? "done" : r.error().text); };
+  service.confirm(m.last().id, then);
+  service.revert("000099-power-cap", then);
+  service.revert(m.last().id, then);
+  EXPECT_THAT(answers, ElementsAre("done", HasSubstr("there is no action"), "done"));
   EXPECT_EQ(m.read(m.cap()), "303000000");
 }
 

@@ -53,6 +53,29 @@ TEST(Drain, ABootTakesItAway) {
   EXPECT_FALSE(m.exists(std::string(kDrainFile)));
 }
 
+TEST(Drain, AMarkOfAnOperatorsOwnIsLeftThere) {
+  TestMachine m;
+  const auto done = m.run(ActionKind::Drain, {{"reason", "bad memory"}});
+  ASSERT_TRUE(done);
+  m.write(std::string(kDrainFile), "I am working on this machine\n");
+  for (const bool by_person : {false, true}) {
+    std::ignore = revert(m.machine(), done->ledger, by_person);
+    EXPECT_EQ(m.read(std::string(kDrainFile)), "I am working on this machine");
+  }
+  EXPECT_EQ(m.last().state, "overtaken");
+}
+
+TEST(Drain, OneThatWasConfirmedIsOverAfterABoot) {
+  TestMachine m;
+  const auto done = m.run(ActionKind::Drain, {{"reason", "bad memory"}});
+  ASSERT_TRUE(done);
+  ASSERT_TRUE(confirm(m.machine(), done->ledger));
+  m.reboot("boot-2");
+  ASSERT_TRUE(recover(m.machine()));
+  EXPECT_EQ(m.last().state, "over");
+  EXPECT_FALSE(in_force(m.last()));
+}
+
 TEST(SlurmDrain, DrainsWithAReasonAndResumes) {
   TestMachine m;
   with_slurm(m);

@@ -18,6 +18,19 @@ std::string level_file(const TestMachine& m) {
   return m.device() + "/power_dpm_force_performance_level";
 }
 
+TEST(Performance, LevelAndProfileDoNotStandOnEachOther) {
+  TestMachine m;
+  const auto level = m.run(ActionKind::PerformanceLevel, {{"level", "low"}});
+  ASSERT_TRUE(level) << level.error().text;
+  const auto refused = m.run(ActionKind::PowerProfile, {{"profile", "COMPUTE"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find(level->ledger + " is in force on this GPU, and both set its performance level"),
+            std::string::npos)
+      << refused.error().text;
+  ASSERT_TRUE(revert(m.machine(), level->ledger, true));
+  EXPECT_TRUE(m.run(ActionKind::PowerProfile, {{"profile", "COMPUTE"}}));
+}
+
 TEST(PerformanceLevel, WritesTheLevelOnceAndBringsTheOldOneBack) {
   TestMachine m;
   const auto done = m.run(ActionKind::PerformanceLevel, {{"level", "low"}});

@@ -45,6 +45,12 @@ Requests answers() {
     c.cleared = wall_from_microseconds(1'764'515'900'000'000);
     then(std::vector<Condition>{c});
   };
+  const auto by_id = [](const std::string& id, const std::function<void(Result<void>)>& then) {
+    then(id == test::kCapId ? Result<void>() : fail(ErrorCode::NotFound, "there is no action"));
+  };
+  r.confirm_action = by_id;
+  r.revert_action = by_id;
+  r.reload_policy = [](const std::function<void(Result<void>)>& then) { then({}); };
   return r;
 }
 
@@ -113,6 +119,50 @@ TEST_F(ClientTest, SeesTheManager) {
   EXPECT_EQ(to_microseconds(m->started), 1'764'514'000'000'000);
   EXPECT_EQ(m->samples, 42u);
   EXPECT_EQ(m->health, "critical");
+  EXPECT_EQ(m->policy_mode, "enforce");
+  EXPECT_EQ(m->safe_mode, "/etc/gpuhealthd/observe is there");
+  EXPECT_EQ(m->policy_problem, "50-a.yaml:3:1: there is no \"rulez\"");
+  EXPECT_TRUE(m->breaker_open);
+  EXPECT_EQ(m->policy_files, std::vector<std::string>{"/etc/gpuhealthd/policy.d/50-a.yaml"});
+}
+
+TEST_F(ClientTest, SeesActionsWithAllThatIsKnown) {
+  host.on_loop([](Server& s) { s.set_action(test::power_cap()); });
+  const auto actions = client().actions();
+  ASSERT_TRUE(actions) << actions.error().text;
+  EXPECT_EQ(*actions, std::vector<ActionView>{test::power_cap()});
+  host.on_loop([](Server& s) { s.remove_action(test::kCapId); });
+  EXPECT_EQ(client().actions().value(), std::vector<ActionView>{});
+}
+
+TEST_F(ClientTest, IsToldWhatBecomesOfAnAction) {
+  Listener listener(bus.address());
+  listener.listen();
+  host.wait_connected();
+  host.on_loop([](Server& s) { s.set_action(test::power_cap()); });
+  ASSERT_NE(listener.wait_for("InterfacesAdded", "/org/gpuhealth1"), nullptr);
+  host.on_loop([](Server& s) {
+    auto reverted = test::power_cap();
+    reverted.state = "reverted";
+    s.set_action(reverted);
+  });
+  EXPECT_NE(listener.wait_for("PropertiesChanged", test::kCapPath), nullptr);
+  host.on_loop([](Server& s) { s.remove_action(test::kCapId); });
+  EXPECT_NE(listener.wait_for("InterfacesRemoved", "/org/gpuhealth1"), nullptr);
+}
+
+TEST_F(ClientTest, ConfirmsAndTakesBackByIdAndLearnsWhatWasWrong) {
+  auto asking = client();
+  EXPECT_TRUE(asking.confirm_action("000003-power-cap"));
+  EXPECT_TRUE(asking.revert_action("000003-power-cap"));
+  const auto none = asking.revert_action("000099-power-cap");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(none.error().text, "there is no action");
+  EXPECT_TRUE(asking.reload_policy());
+  const auto refused = asking.reset_breaker();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::Unavailable) << "this daemon has none";
 }
 
 TEST_F(ClientTest, SeesADeviceWithAllThatIsKnown) {

@@ -87,6 +87,7 @@ TEST_P(Contract, TheRunningServerIsWhatTheXmlSays) {
   host.on_loop([](Server& s) {
     s.set_device(test::card());
     s.set_condition(test::overheating());
+    s.set_action(test::power_cap());
   });
   host.start();
   test::Listener listener(bus.address());
@@ -154,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Contract,
                          ::testing::Values(Object{kManagerInterface, "/org/gpuhealth1"},
                                            Object{kDeviceInterface, test::kCardPath},
                                            Object{kConditionInterface, test::kHotPath},
-                                           Object{kKernelInterface, kKernelPath}),
+                                           Object{kKernelInterface, kKernelPath},
+                                           Object{kActionInterface, test::kCapPath}),
                          [](const auto& object) {
                            const std::string name = object.param.interface;
                            return name.substr(name.rfind('.') + 1);
@@ -166,6 +168,7 @@ TEST(ContractTree, DevicesAndConditionsAreFoundByWalking) {
   host.on_loop([](Server& s) {
     s.set_device(test::card());
     s.set_condition(test::overheating());
+    s.set_action(test::power_cap());
   });
   host.start();
   test::Listener listener(bus.address());
@@ -173,6 +176,7 @@ TEST(ContractTree, DevicesAndConditionsAreFoundByWalking) {
   EXPECT_NE(listener.introspect("/org/gpuhealth1").find("<node name=\"device\""), std::string::npos);
   EXPECT_NE(listener.introspect("/org/gpuhealth1/device").find("uid_2d49afc8b43a8a6d30"), std::string::npos);
   EXPECT_NE(listener.introspect("/org/gpuhealth1/condition").find("overheating_2duid"), std::string::npos);
+  EXPECT_NE(listener.introspect("/org/gpuhealth1/action").find("_3000003_2dpower_2dcap"), std::string::npos);
 }
 
 TEST(Documentation, NamesEachError) {

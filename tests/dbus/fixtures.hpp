@@ -68,6 +68,31 @@ inline Condition overheating() {
   return c;
 }
 
+inline constexpr const char kCapId[] = "000003-power-cap";
+inline constexpr const char kCapPath[] = "/org/gpuhealth1/action/_3000003_2dpower_2dcap";
+
+inline dbus::ActionView power_cap() {
+  dbus::ActionView a;
+  a.id = kCapId;
+  a.kind = "power-cap";
+  a.device = kCardId;
+  a.device_label = "Radeon RX 7900 XTX at 0000:03:00.0";
+  a.state = "applied";
+  a.policy = "heat";
+  a.rule = "thermal-wall";
+  a.reason = "overheating: junction is at 112 C";
+  a.text = "power-cap: 303 W -> 242 W";
+  a.before = "303 W";
+  a.wanted = "242 W";
+  a.after = "242 W";
+  a.fault = wall_from_microseconds(1'764'515'000'250'000);
+  a.detected = wall_from_microseconds(1'764'515'070'250'000);
+  a.acted = wall_from_microseconds(1'764'515'071'000'000);
+  a.confirm_by = wall_from_microseconds(1'764'515'971'000'000);
+  a.reversible = true;
+  return a;
+}
+
 inline dbus::ManagerState manager_state() {
   dbus::ManagerState m;
   m.version = "0.1.0";
@@ -76,6 +101,11 @@ inline dbus::ManagerState manager_state() {
   m.amdgpu = {"6.12.12", "9B3E1A0C5D7F", {{"runpm", "-1"}, {"ppfeaturemask", "0xfff7bfff"}}};
   m.started = wall_from_microseconds(1'764'514'000'000'000);
   m.samples = 42;
+  m.policy_mode = "enforce";
+  m.safe_mode = "/etc/gpuhealthd/observe is there";
+  m.policy_problem = "50-a.yaml:3:1: there is no \"rulez\"";
+  m.breaker_open = true;
+  m.policy_files = {"/etc/gpuhealthd/policy.d/50-a.yaml"};
   return m;
 }
 

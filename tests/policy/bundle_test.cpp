@@ -120,6 +120,36 @@ TEST_F(BundleTest, ExpiredReplayedAndDowngradedOnesAreRefused) {
   EXPECT_TRUE(install(bundle(payload(6, "2026-11-30"))).has_value()) << "its last day is still its day";
 }
 
+TEST_F(BundleTest, ASecondRollBackTakesNothingAway) {
+  ASSERT_TRUE(install(bundle(payload(1))));
+  ASSERT_TRUE(install(bundle(payload(2))));
+  ASSERT_TRUE(roll_back(root_.string(), "bad", "test", now_));
+  EXPECT_EQ(in_force(), "serial-1");
+  const auto again = roll_back(root_.string(), "bad", "test", now_);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().text, "bundles/1-fleet is what was returned to; there is no bundle before it");
+  EXPECT_EQ(in_force(), "serial-1");
+}
+
+TEST_F(BundleTest, WithoutAMachineIdAPartialRollOutIsHeldBackAndSaysWhy) {
+  fs::remove(root_.path() / "etc/machine-id");
+  const auto done = install(bundle(payload(1, "", 99)));
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(done->active);
+  EXPECT_THAT(done->text, HasSubstr("without /etc/machine-id this machine has no place in it"));
+}
+
+TEST_F(BundleTest, KeysOfAFolderThatOthersMayChangeDoNotCount) {
+  fs::permissions(root_.path() / "etc/gpuhealthd/trusted.d", fs::perms::others_write, fs::perm_options::add);
+  const auto done = install(bundle(payload(1)));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, "untrusted");
+  std::vector<std::string> notes;
+  EXPECT_TRUE(trusted_keys(root_.string(), notes).empty());
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_THAT(notes.front(), HasSubstr("can be changed by others than root; none of its keys counts"));
+}
+
 TEST_F(BundleTest, ARollBackDoesNotLetTheBadOneIn) {
   ASSERT_TRUE(install(bundle(payload(1))).has_value());
   ASSERT_TRUE(install(bundle(payload(2))).has_value());

@@ -197,6 +197,97 @@ TEST(Evaluate, AClockThatIsSetBackBetweenBootsGivesNoBudgetBack) {
   EXPECT_EQ(m.says(), Says{"blocked:budget r gpu0"});
 }
 
+TEST(Evaluate, WhatWasOnlySaidIsDoneOnceTheRuleMayAct) {
+  const std::string rules =
+      "  - {name: r, when: {condition: overheating}, cooldown: 1h, do: [{power-cap: {percent: 80}}]}\n";
+  Machine m({policy_of(rules, "mode: observe\n")});
+  m.confirm(ConditionType::Overheating);
+  EXPECT_EQ(m.says(), Says{"observe r gpu0"});
+  m.wait(1min);
+  m.set.policies = {policy_of(rules, "mode: shadow\n")};
+  EXPECT_EQ(m.says(), Says{"shadow r gpu0"});
+  m.wait(1min);
+  m.set.policies = {policy_of(rules, "mode: enforce\n")};
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+  m.wait(1min);
+  EXPECT_EQ(m.says(), Says{}) << "once";
+  m.set.policies = {policy_of(rules, "mode: observe\n")};
+  EXPECT_EQ(m.says(), Says{}) << "less is nothing new";
+}
+
+TEST(Evaluate, AnEpisodeThatBeganInSafeModeIsActedOnWhenThatIsOver) {
+  Machine m("  - {name: r, when: {condition: overheating}, do: [{power-cap: {percent: 80}}]}\n");
+  m.confirm(ConditionType::Overheating);
+  EvaluateOptions safe;
+  safe.ceiling = Mode::Observe;
+  EXPECT_EQ(m.says(safe), Says{"observe r gpu0"});
+  m.state = load_state(save(m.state)).value();
+  m.wait(1min);
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+}
+
+TEST(Evaluate, AClockThatJumpsWhileTheMachineStartsGivesNoBudgetBack) {
+  Machine m(
+      "  - {name: r, when: {condition: overheating}, cooldown: 0s, budget: {count: 1, within: 24h}, do: "
+      "[{power-cap: {percent: 80}}]}\n");
+  m.confirm(ConditionType::Overheating);
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+  m.wait(1min);
+  m.says();
+  // Another boot, a minute old; its clock is ten years ahead until the network is there.
+  m.snapshot.machine.boot_id = "boot-2";
+  const auto right = m.now.wall;
+  m.now = {right + 24h * 3650, {60'000'000}};
+  EXPECT_EQ(m.says(), Says{"blocked:budget r gpu0"});
+  m.now = {right + 2min, {120'000'000}};
+  EXPECT_EQ(m.says(), Says{}) << "still blocked, and said already";
+  // After ten minutes the clock is believed, and a day later the budget is there again.
+  m.now = {right + 25h, {25LL * 3'600'000'000}};
+  EXPECT_EQ(m.says(), Says{"act r gpu0"});
+}
+
+TEST(Evaluate, OnAHealthyMachineNothingIsComputed) {
+  Machine m(
+      "  - {name: r, when: {all: [{condition: overheating}, {reading: {name: temperature.junction, above: 90 C}}]},"
+      " for: 1m, do: [notify]}\n"
+      "  - {name: e, when: {event: {type: device.removed, within: 1h}}, do: [notify]}\n");
+  m.read(ReadingId::TemperatureJunction, 95);
+  EXPECT_FALSE(may_matter(m.snapshot, m.set, m.state));
+  m.confirm(ConditionType::Overheating);
+  EXPECT_TRUE(may_matter(m.snapshot, m.set, m.state));
+  m.look();
+  m.clear();
+  EXPECT_TRUE(may_matter(m.snapshot, m.set, m.state)) << "time is being counted";
+  m.look();
+  EXPECT_FALSE(may_matter(m.snapshot, m.set, m.state));
+  m.snapshot.events = {{m.now.wall, "device.removed", "gpu0", std::nullopt}};
+  EXPECT_TRUE(may_matter(m.snapshot, m.set, m.state));
+  EXPECT_EQ(longest_window(m.set), 1h);
+}
+
+TEST(Evaluate, WhatWasRefusedHoldsNothing) {
+  Machine m(
+      "  - {name: r, when: {condition: overheating}, do: [{power-cap: {percent: 80}}], revert_when: "
+      "{reading: {name: temperature.junction, below: 80 C}}}\n");
+  m.confirm(ConditionType::Overheating);
+  m.read(ReadingId::TemperatureJunction, 105);
+  const auto decided = m.look();
+  ASSERT_EQ(decided.size(), 1U);
+  forget_hold(m.state, decided.front().actions.front());
+  EXPECT_TRUE(is_active(m.state, "p/r", "gpu0"));
+  m.read(ReadingId::TemperatureJunction, 60);
+  m.wait(1min);
+  EXPECT_EQ(m.says(), Says{}) << "nothing is in place that could be undone";
+}
+
+TEST(Evaluate, LevelAndProfileAreOneThing) {
+  Machine m(
+      "  - {name: a, when: {condition: overheating}, do: [{performance-level: {level: low}}]}\n"
+      "  - {name: b, when: {condition: overheating}, do: [{power-profile: {profile: COMPUTE}}]}\n");
+  m.confirm(ConditionType::Overheating);
+  EXPECT_EQ(m.says(), (Says{"act a gpu0", "blocked:conflict b gpu0"}));
+}
+
 TEST(Evaluate, TheBreakerOpensLoudlyAndStaysOpenForWhatChangesSomething) {
   Machine m({policy_of("  - {name: r, when: {condition: overheating}, do: [{power-cap: {percent: 80}}]}\n"
                        "  - {name: tell, when: {condition: overheating}, do: [notify]}\n",

@@ -76,6 +76,12 @@ const std::vector<Broken>& table() {
       {sound("targets: {vram: {at_least: 16GB}}\n"), "p.yaml:8:28: at_least: \"16GB\" has another unit; write 16GiB"},
       {sound("targets: {labels: [a]}\n"), "p.yaml:8:19: labels must hold keys and values; such as \"role: inference\""},
       {sound("limits: {actions: {count: 0, within: 24h}}\n"), "p.yaml:8:27: count: \"0\" must be 1 to 1000"},
+      {kHead + "limits: {breaker: {count: 1, within: 1h}}\nrules:\n  - name: r\n    when: {condition: overheating}\n   "
+               " do: [drain, "
+               "{power-cap: {percent: 80}}]\n",
+       "p.yaml:4:9: breaker allows 1, and rule r has 2 actions that change something: it would never act"},
+      {sound("targets: {vram: {at_least: 1e999GiB}}\n"),
+       "p.yaml:8:28: at_least: \"1e999GiB\" is no number; write 16GiB"},
       {sound("limits: {breaker: {count: 3}}\n"), "p.yaml:8:19: breaker lacks its key \"within\""},
       // A rule.
       {kHead + "rules:\n  - when: {condition: overheating}\n    do: [notify]\n",
