@@ -17,6 +17,7 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from history' -l height -x -
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l all -d 'also those that are over'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l since -x -a '24h 7d 30d' -d 'also those over since then'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l sysroot -x -a '(__fish_complete_directories)' -d 'folder that holds sys'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l vendor -x -a 'amd intel' -d 'whose GPUs'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless hold protect log'
