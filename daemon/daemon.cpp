@@ -77,6 +77,7 @@ void Daemon::Impl::start() {
     }
   }
   start_kernel_log();
+  start_sleep_watch();
   start_clients();
   discover();
   start_rocm_smi();
@@ -131,11 +132,14 @@ void Daemon::Impl::on_tick() {
   const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
   last_tick = now.steady;
   const bool slow = ticks++ % slow_every == 0 || slept;
-  readers.sample(slow);
-  if (nvml) nvml->sample(slow);
-  look_at_clients(now.steady);
-  ask_rocm_smi(now.steady);
-  if (canaries && !devices.empty()) canaries->look();
+  if (!machine_sleeps(now.steady)) {
+    readers.sample(slow);
+    if (nvml) nvml->sample(slow);
+    look_at_clients(now.steady);
+    ask_rocm_smi(now.steady);
+    if (canaries && !devices.empty()) canaries->look();
+  }
+  settle_resets(now.steady);
   mark_stale();
   refresh_bus();
   schedule_tick();
@@ -289,6 +293,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
   }
   known = true;
   if (frame.nvidia) start_nvml();
+  start_kfd_events();
   take_inventory();
   for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
   announce_ready();
@@ -343,7 +348,9 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
+  compare_vram_losses(*device, device->sample, sample);
   device->sample = std::move(sample);
+  compare_with_before_sleep(*device);
 }
 
 void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::string& what) {

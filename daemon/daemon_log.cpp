@@ -49,6 +49,10 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
     if (device != nullptr) event.device = device->info.id();
     const auto age = Duration(static_cast<std::int64_t>(item.age_us));
     if (device != nullptr) settle(*device, item.event.type, now.steady + -age);
+    if (device != nullptr && item.event.type == klog::Type::GpuResetBegin) {
+      device->reset_in_log = now.steady;
+      device->reset_told.reset();
+    }
     if (const auto sign = sign_of(item.event); sign && device != nullptr)
       publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
     happened(std::move(event));

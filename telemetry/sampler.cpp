@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "telemetry/discovery.hpp"
+#include "telemetry/drm_nodes.hpp"
+#include "telemetry/drm_query.hpp"
 #include "telemetry/intel.hpp"
 #include "telemetry/metrics_readings.hpp"
 #include "telemetry/parse.hpp"
@@ -70,6 +72,7 @@ struct Sampler::Impl {
   std::uint64_t packed = 0;
   PcieChain chain;
   std::optional<IntelFiles> intel;
+  std::string render_node;  // of this machine; empty for a tree
 
   Fd runtime_status;
   Fd control;  // power/control: "auto" lets the kernel suspend the GPU
@@ -126,6 +129,8 @@ struct Sampler::Impl {
   static std::optional<Values> parsed(Source& source, std::string_view text);
   [[nodiscard]] std::optional<double> power_of(Source& source, double joules) const;
   void read_intel(bool rare);
+  void find_render_node();
+  void ask_render_node();
   void set_value(Slot& s, const SourceRow* row, std::optional<double> value);
   void set_failed(Slot& s, int sys_errno);
   void add_other_ports(const Source& source, Values& values);
@@ -157,6 +162,7 @@ Sampler::Impl::Impl(const std::string& sysroot, const DeviceInfo& info, Progress
   for (const auto& row : source_table()) open_source(row, hwmon);
   open_ras();
   if (device.vendor_id == kVendorIntel) intel.emplace(dir);
+  if (sysroot.empty() && device.driver == "amdgpu") find_render_node();
   runtime_status = open_if_there(dir + "/power/runtime_status");
   control = open_if_there(dir + "/power/control");
   metrics_file = open_if_there(dir + "/gpu_metrics");
@@ -309,6 +315,31 @@ std::optional<double> Sampler::Impl::power_of(Source& source, double joules) con
   const auto seconds = before ? std::chrono::duration<double>(time - before->second).count() : 0;
   if (!before || seconds <= 0 || joules < before->first) return std::nullopt;
   return (joules - before->first) / seconds;
+}
+
+void Sampler::Impl::find_render_node() {
+  std::vector<DeviceInfo> one = {device};
+  attach_drm_nodes("", one);
+  if (one.front().render_node.empty()) return;
+  render_node = "/dev/dri/" + one.front().render_node;
+  auto& s = slot(ReadingId::VramLosses);
+  s.from_file = s.wakes = true;
+}
+
+void Sampler::Impl::ask_render_node() {
+  auto& s = slot(ReadingId::VramLosses);
+  note(render_node);
+  const auto losses = vram_losses(render_node);
+  if (losses) return set_value(s, nullptr, *losses);
+  // Not there, or an older driver; a machine's rules may keep it from us.
+  const int why = losses.error().sys_errno;
+  const bool none = why == ENOENT || why == ENXIO || why == EINVAL || why == EACCES || why == EPERM;
+  if (none && !s.worked) {
+    render_node.clear();
+    s.reading = {s.reading.id, ReadingStatus::Unsupported, 0, 0};
+    return;
+  }
+  set_failed(s, why);
 }
 
 void Sampler::Impl::read_intel(bool rare) {
@@ -582,7 +613,9 @@ void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
       d.read_link_maxima();
     }
     d.apply_metrics();
-    if (d.intel) d.read_intel(slow && (d.slow_samples - 1) % kRareEvery == 0);
+    const bool rare = slow && (d.slow_samples - 1) % kRareEvery == 0;
+    if (d.intel) d.read_intel(rare);
+    if (rare && !d.render_node.empty()) d.ask_render_node();
     d.cross_check();
     d.hold_if_idle(now);
   } else if (!awake) {
