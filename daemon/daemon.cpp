@@ -348,7 +348,7 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
-  compare_vram_losses(*device, device->sample, sample);
+  compare_vram_losses(*device, sample);
   device->sample = std::move(sample);
   compare_with_before_sleep(*device);
 }

@@ -63,6 +63,7 @@ struct Device {
   SteadyTime reset_in_log;                     // when the kernel log last told of a reset
   std::optional<health::SignSeen> reset_told;  // by the compute driver, and not yet by the log
   std::optional<BeforeSleep> before_sleep;
+  std::optional<double> vram_losses;  // the last that was read, however long ago
 };
 
 struct Daemon::Impl {
@@ -142,7 +143,7 @@ struct Daemon::Impl {
   void on_kfd_events(const telemetry::KlogFrame& frame);
   void settle_resets(SteadyTime now);
   void after_reset(Device& device, SteadyTime now);
-  void compare_vram_losses(const Device& device, const Sample& before, const Sample& now);
+  void compare_vram_losses(Device& device, const Sample& now);
   void start_sleep_watch();
   void on_falls_asleep();
   void on_awake();

@@ -63,10 +63,11 @@ void Daemon::Impl::after_reset(Device& device, SteadyTime now) {
 }
 
 // The counter of amdgpu's ioctl, which tells of a loss that no line of the log did.
-void Daemon::Impl::compare_vram_losses(const Device& device, const Sample& before, const Sample& now) {
-  const auto then = before.value(ReadingId::VramLosses);
+void Daemon::Impl::compare_vram_losses(Device& device, const Sample& now) {
   const auto losses = now.value(ReadingId::VramLosses);
-  if (!then || !losses || *losses <= *then) return;
+  if (!losses) return;
+  const auto then = std::exchange(device.vram_losses, losses);
+  if (!then || *losses <= *then) return;  // fewer: the driver was loaded anew
   const auto more = static_cast<std::uint64_t>(*losses - *then);
   event(Severity::Warning, std::string(klog::info(klog::Type::VramLost).name), device.info.id(),
         device.label + ": " + std::string(klog::info(klog::Type::VramLost).meaning) + " (" + std::to_string(more) +

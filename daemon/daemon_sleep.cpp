@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sleep of the machine changes: drivers start anew, limits fall back to their defaults, firmware may be another.
-#include "core/units.hpp"
 #include "daemon/daemon_impl.hpp"
+#include "health/facts.hpp"
 
 namespace gpuhealth::daemon {
 namespace {
@@ -10,7 +10,7 @@ constexpr auto kLongestWait = std::chrono::seconds(60);  // for logind's word th
 
 std::string shown(const Sample& sample, ReadingId id) {
   const auto value = sample.value(id);
-  return value ? units::text_of(*value, find_reading(id)->unit) : std::string();
+  return value ? health::text_of(*value, find_reading(id)->unit) : std::string();
 }
 
 void differs(std::string& out, std::string_view what, const std::string& before, const std::string& now) {

@@ -173,7 +173,7 @@ Result<void> Stage::log(unsigned priority, const std::string& text) {
   std::ofstream file(base_ / "kmsg", std::ios::app);
   file << priority << ',' << records_++ << ',' << (now.tv_sec * 1'000'000 + now.tv_nsec / 1000) << ",-;" << text
        << '\n';
-  if (!file.flush()) return fail(ErrorCode::Io, "cannot write the simulated kernel log");
+  if (!file.flush()) return fail(ErrorCode::Exhausted, "cannot write the simulated kernel log");
   return {};
 }
 
