@@ -92,7 +92,9 @@ TEST_F(RobustnessTest, AReaderThatWritesWithoutEndFillsNoMemory) {
   ASSERT_TRUE(daemon->says("gpuhealth-reader:")) << daemon->said();
   const auto before = status("VmRSS");
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(answers());
-  if (!kSanitized) EXPECT_LT(status("VmRSS"), before + 16384);
+  if (!kSanitized) {
+    EXPECT_LT(status("VmRSS"), before + 16384);
+  }
   EXPECT_EQ(stop(), 0);
 }
 
@@ -189,7 +191,8 @@ TEST_F(RobustnessTest, WhenMemoryFailsWhatWasKeptIsSoundAfterwards) {
     auto c = dbus::Client::connect(bus.address(), 500ms);
     if (c) std::ignore = c->events({}, wall_from_microseconds(8'000'000'000'000'000), 1000);
   }
-  daemon->send(SIGKILL);  // where it found enough in what it had
+  std::printf("without memory it %s\n", runs() ? "found enough in what it had" : "ended");
+  daemon->send(SIGKILL);
   daemon->wait(5s);
   start();
   const auto after = await_confirmed(ConditionType::Overheating, id_of(a_));
@@ -272,6 +275,16 @@ TEST_F(RobustnessTest, AThousandClientsThatNeverReadDelayNobody) {
     ASSERT_GE(sd_bus_set_bus_client(raw, 1), 0);
     ASSERT_GE(sd_bus_start(raw), 0) << i;
   }
+  auto asker = dbus::Client::connect(large.address(), 20s);
+  ASSERT_TRUE(asker);
+  std::vector<std::chrono::milliseconds> waits;
+  const auto ask = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    const bool answered = asker->manager().has_value();
+    waits.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
+    return answered;
+  };
+  int asked = 0;
   for (auto& one : rude) {
     for (int i = 0; i < 10; ++i) {
       sd_bus_message* raw = nullptr;
@@ -283,15 +296,11 @@ TEST_F(RobustnessTest, AThousandClientsThatNeverReadDelayNobody) {
       sd_bus_message_unref(raw);
     }
     sd_bus_flush(one.get());
+    if (++asked % 25 == 0) {
+      ASSERT_TRUE(ask()) << asked;  // in the midst of it
+    }
   }
-  auto asker = dbus::Client::connect(large.address(), 20s);
-  ASSERT_TRUE(asker);
-  std::vector<std::chrono::milliseconds> waits;
-  for (int i = 0; i < 20; ++i) {
-    const auto began = std::chrono::steady_clock::now();
-    ASSERT_TRUE(asker->manager()) << i;
-    waits.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
-  }
+  ASSERT_TRUE(ask());
   const auto worst = *std::ranges::max_element(waits);
   RecordProperty("worst_ms", static_cast<int>(worst.count()));
   std::printf("worst answer beside 1000 clients: %d ms; memory %ld KiB, %ld before\n", static_cast<int>(worst.count()),

@@ -90,6 +90,7 @@ TEST_F(SleepTest, ALogindThatComesAndGoesIsHeardAgain) {
   logind_.reset();
   bus.stop();
   bus.start();
+  test::Listener(bus.address()).wait_for_name();
   auto again = sim::Announcer::start(bus.address(), sim::Polkit::Absent);
   ASSERT_TRUE(again);
   logind_ = std::move(*again);

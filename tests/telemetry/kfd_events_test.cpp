@@ -119,7 +119,7 @@ TEST(KfdEvents, AProgramsNameIsNoLineOfOurs) {
 
 TEST(KfdEvents, WithoutALineEndNothingGrowsForEver) {
   KfdEventLog log;
-  for (int i = 0; i < 100000; ++i) log.take(kGpu, "3 2 xxxxx", 0);
+  for (int i = 0; i < 100000; ++i) log.take(kGpu, "xxxxxxxxx", 0);
   EXPECT_FALSE(log.news(0));
   log.take(kGpu, "\n3 5\n", 0);
   EXPECT_EQ(log.news(0)->items.size(), 1u);
