@@ -96,6 +96,23 @@ Result<WorkerOutcome> run_worker(const std::vector<std::string>& arguments,
   return outcome;
 }
 
+Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arguments) {
+  std::array<int, 2> out{};
+  if (pipe2(out.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  const Fd reading(out[0]);
+  Fd writing(out[1]);
+  const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const auto pid = spawn(worker_path(), arguments, writing.get(), nothing.get());
+  if (!pid) return tl::unexpected(pid.error());
+  writing.reset();
+  std::vector<std::string> lines;
+  std::string rest;
+  while (take_lines(reading.get(), rest, [&](const std::string& line) { lines.push_back(line); })) {
+  }
+  waitpid(*pid, nullptr, 0);
+  return lines;
+}
+
 Result<void> append_lines(const std::string& path, const std::string& lines) {
   const Fd file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
   if (!file) return fail_errno("cannot open " + path, errno);

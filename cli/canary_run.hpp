@@ -19,6 +19,9 @@ struct WorkerOutcome {
 Result<WorkerOutcome> run_worker(const std::vector<std::string>& arguments,
                                  const std::function<void(const std::string& canary)>& progress);
 
+// What the worker prints, line by line.
+Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arguments);
+
 // Appends lines to a file; they are whole lines or nothing.
 Result<void> append_lines(const std::string& path, const std::string& lines);
 

@@ -12,6 +12,7 @@
 #include "cli/render.hpp"
 #include "health/engine.hpp"
 #include "telemetry/inspect.hpp"
+#include "telemetry/intel.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -39,11 +40,11 @@ std::vector<Condition> judge(const telemetry::Inspected& one) {
   return {std::move(stuck)};
 }
 
-ExitCode inspect(const Context& context, const std::string& sysroot) {
+ExitCode inspect(const Context& context, const std::string& sysroot, std::uint16_t vendor) {
   const auto tree = find_tree(sysroot);
   if (!tree) return complain(context, tree.error());
   return look_apart([&](std::span<const telemetry::Unanswering> stuck, telemetry::Progress& progress) {
-    const auto inspection = telemetry::inspect(*tree, stuck, &progress);
+    const auto inspection = telemetry::inspect(*tree, stuck, &progress, vendor);
     if (!inspection) return complain(context, inspection.error());
     std::vector<std::vector<Condition>> conditions;
     for (const auto& one : inspection->devices) conditions.push_back(judge(one));
@@ -61,7 +62,14 @@ Action set_up_inspect(CLI::App& app) {
   app.add_option("--sysroot", *sysroot, "folder that holds sys/ (and proc/, dev/) of the machine to look at")
       ->type_name("DIR")
       ->capture_default_str();
-  return [sysroot](const Context& context) { return inspect(context, *sysroot); };
+  auto vendor = std::make_shared<std::string>("amd");
+  app.add_option("--vendor", *vendor, "whose GPUs: amd, or intel's discrete ones")
+      ->type_name("VENDOR")
+      ->check(CLI::IsMember({"amd", "intel"}))
+      ->capture_default_str();
+  return [sysroot, vendor](const Context& context) {
+    return inspect(context, *sysroot, *vendor == "amd" ? telemetry::kVendorAmd : telemetry::kVendorIntel);
+  };
 }
 
 }  // namespace gpuhealth::cli

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 namespace gpuhealth::cli {
 namespace {
 
@@ -215,7 +217,7 @@ CheckResult check_configuration(const Patient& p) {
   return missing(p.manager->config_problem, "correct the file, then sudo systemctl reload gpuhealthd");
 }
 
-constexpr std::array<Check, 13> kChecks = {{
+constexpr std::array<Check, 13> kMachineChecks = {{
     {"daemon", "without it nothing watches the GPUs", check_daemon},
     {"bus policy", "without it the daemon may not own its name on the bus", check_bus_policy},
     {"polkit actions", "without them only root may acknowledge a condition", check_polkit},
@@ -239,12 +241,35 @@ std::string_view to_string(CheckState state) {
 }
 
 std::span<const Check> all_checks() {
-  return kChecks;
+  static const std::vector<Check> all = [] {
+    std::vector<Check> out(kMachineChecks.begin(), kMachineChecks.end());
+    out.insert(out.end(), stack_checks().begin(), stack_checks().end());
+    return out;
+  }();
+  return all;
+}
+
+std::optional<RuntimeSeen> parse_runtime_line(std::string_view line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("runtime") || !json["runtime"].is_string()) return std::nullopt;
+  const auto text = [&](const char* key) {
+    const auto it = json.find(key);
+    return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+  };
+  RuntimeSeen out;
+  out.runtime = text("runtime");
+  out.problem = text("problem");
+  out.pci = text("pci");
+  out.name = text("name");
+  if (const auto it = json.find("ordinal"); it != json.end() && it->is_number_integer()) out.ordinal = it->get<int>();
+  out.absent = out.problem.starts_with("not installed") || out.problem.starts_with("it sees no device") ||
+               out.problem.starts_with("it finds no device");
+  return out;
 }
 
 std::vector<CheckResult> examine(const Patient& patient) {
   std::vector<CheckResult> results;
-  for (const Check& check : kChecks) {
+  for (const Check& check : all_checks()) {
     CheckResult result = check.run(patient);
     result.name = check.name;
     result.why = check.why;

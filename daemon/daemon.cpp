@@ -87,6 +87,7 @@ void Daemon::Impl::start() {
     }
   }
   start_kernel_log();
+  start_sleep_watch();
   start_clients();
   discover();
   start_rocm_smi();
@@ -143,12 +144,15 @@ void Daemon::Impl::on_tick() {
   const bool slept = now.steady - last_tick > 4 * milliseconds(config.settings.sampling_interval);
   last_tick = now.steady;
   const bool slow = ticks++ % slow_every == 0 || slept;
-  readers.sample(slow);
-  if (nvml) nvml->sample(slow);
-  look_at_clients(now.steady);
-  ask_rocm_smi(now.steady);
-  if (canaries && !devices.empty()) canaries->look();
-  if (kernel) kernel->tick();
+  if (!machine_sleeps(now.steady)) {
+    readers.sample(slow);
+    if (nvml) nvml->sample(slow);
+    look_at_clients(now.steady);
+    ask_rocm_smi(now.steady);
+    if (canaries && !devices.empty()) canaries->look();
+    if (kernel) kernel->tick();
+  }
+  settle_resets(now.steady);
   mark_stale();
   refresh_bus();
   if (policies && discovered && (!nvml || nvml_known)) {
@@ -316,6 +320,7 @@ void Daemon::Impl::on_devices(const telemetry::DevicesFrame& frame, bool by_nvml
   }
   known = true;
   if (frame.nvidia) start_nvml();
+  start_kfd_events();
   take_inventory();
   if (policies && known_before != devices.size()) policies->devices_changed();
   for (const auto& early : std::exchange(early_log, {})) on_kernel_log(early);
@@ -376,7 +381,9 @@ void Daemon::Impl::on_sample(const PciAddress& address, Sample& sample) {
   publish(engine.on_sample(device->info, sample));
   store.add(sample);
   bus.set_sample(sample);
+  compare_vram_losses(*device, sample);
   device->sample = std::move(sample);
+  compare_with_before_sleep(*device);
 }
 
 void Daemon::Impl::on_stuck(const PciAddress& address, bool stuck, const std::string& what) {

@@ -27,6 +27,7 @@
 #include "daemon/log_events.hpp"
 #include "daemon/policy_service.hpp"
 #include "daemon/room_options.hpp"
+#include "daemon/sleep_watch.hpp"
 #include "dbus/server.hpp"
 #include "health/engine.hpp"
 #include "store/worker.hpp"
@@ -43,6 +44,12 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
+// A card as it was when the machine fell asleep.
+struct BeforeSleep {
+  DeviceInfo info;
+  Sample sample;
+};
+
 struct Device {
   DeviceInfo info;
   std::string label;
@@ -53,10 +60,14 @@ struct Device {
   bool stale = false;
   std::vector<Reading> rocm_smi;  // the library's, where they count
   SteadyTime rocm_smi_at;
-  bool by_nvml = false;               // NVIDIA's: read through its library
-  ClientLook nvml_clients;            // that the library told, with its memory
-  std::optional<ClientLook> used_by;  // the last look at its programs
-  SteadyTime quiet_until;             // it is being reset: what looks into its driver waits
+  bool by_nvml = false;                        // NVIDIA's: read through its library
+  ClientLook nvml_clients;                     // that the library told, with its memory
+  std::optional<ClientLook> used_by;           // the last look at its programs
+  SteadyTime quiet_until;                      // it is being reset: what looks into its driver waits
+  SteadyTime reset_in_log;                     // when the kernel log last told of a reset
+  std::optional<health::SignSeen> reset_told;  // by the compute driver, and not yet by the log
+  std::optional<BeforeSleep> before_sleep;
+  std::optional<double> vram_losses;  // the last that was read, however long ago
 };
 
 struct Daemon::Impl {
@@ -93,6 +104,9 @@ struct Daemon::Impl {
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
   SteadyTime next_clients;
+  std::unique_ptr<telemetry::LogReader> kfd_events;  // once there is a GPU of the compute driver's
+  std::unique_ptr<SleepWatch> sleep_watch;
+  std::optional<SteadyTime> sleeping_since;
 
   std::map<std::string, Device> devices;  // by DeviceInfo::id()
   std::map<PciAddress, std::string> by_address;
@@ -143,6 +157,16 @@ struct Daemon::Impl {
   void on_kernel_log(const telemetry::KlogFrame& frame);
   void on_notice(const Notice& notice);
   Device* concerned(const telemetry::KlogFrame::Item& item);
+  void start_kfd_events();
+  void on_kfd_events(const telemetry::KlogFrame& frame);
+  void settle_resets(SteadyTime now);
+  void after_reset(Device& device, SteadyTime now);
+  void compare_vram_losses(Device& device, const Sample& now);
+  void start_sleep_watch();
+  void on_falls_asleep();
+  void on_awake();
+  [[nodiscard]] bool machine_sleeps(SteadyTime now);
+  void compare_with_before_sleep(Device& device);
   void start_clients();
   void look_at_clients(SteadyTime now);
   void on_clients(const telemetry::Frame& frame);

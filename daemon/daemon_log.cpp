@@ -51,6 +51,10 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
     if (device != nullptr) settle(*device, item.event.type, now.steady + -age);
     if (device != nullptr && policies && item.event.type == klog::Type::GpuResetSucceeded)
       policies->device_came_back(device->info.id());
+    if (device != nullptr && item.event.type == klog::Type::GpuResetBegin) {
+      device->reset_in_log = now.steady;
+      device->reset_told.reset();
+    }
     if (const auto sign = sign_of(item.event); sign && device != nullptr)
       publish(engine.on_sign(device->info, *sign, {now.steady + -age, event.time, item.event.text}, now));
     happened(std::move(event));

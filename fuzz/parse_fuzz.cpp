@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fuzz/require.hpp"
+#include "telemetry/intel.hpp"
 #include "telemetry/parse.hpp"
 #include "telemetry/ras.hpp"
 
@@ -60,5 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto pages = parse_bad_pages(text)) require(pages->total() <= size / 3, "a page takes a line");
   if (const auto profile = parse_power_profile(text)) require(!profile->empty(), "a profile has a name");
   (void)parse_runtime_status(text);
+  (void)intel_reason(text);
+  if (const auto counter = intel_error_counter(text))
+    require(counter->block < gpuhealth::kRasBlocks.size(), "a counter has a block");
   return 0;
 }

@@ -104,6 +104,10 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
   return out;
 }
 
+void Engine::on_resume() {
+  for (auto& [id, tracked] : impl_->devices) tracked.last_awake = false;
+}
+
 // A failed reset is told at once: samples may never come again.
 std::vector<Change> Engine::on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now) {
   std::vector<Change> out;

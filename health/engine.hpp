@@ -52,6 +52,8 @@ class Engine {
 
   // The kernel said something of this device, `seen.at` in steady time.
   std::vector<Change> on_sign(const DeviceInfo& device, Sign sign, SignSeen seen, Now now);
+  // The machine has slept: the next sample of each device does not follow the one before.
+  void on_resume();
   // Who uses this device; judged with the samples that follow.
   void on_clients(const DeviceInfo& device, ClientLook look);
   // What another source says of this device; compared with the samples that follow.

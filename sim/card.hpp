@@ -120,8 +120,9 @@ struct CardState {
   unsigned memory_busy_percent = 0;
   std::uint64_t vram_used = 0;
   std::uint64_t gtt_used = 0;
-  Link link{};      // the slot link, now
-  Link slot_max{};  // what the platform end can do
+  std::uint64_t vram_losses = 0;  // by its ioctl alone
+  Link link{};                    // the slot link, now
+  Link slot_max{};                // what the platform end can do
   std::uint64_t replays = 0;
   AerCounts aer{};                  // of the GPU function
   AerCounts slot_aer{};             // of the port that it is plugged into

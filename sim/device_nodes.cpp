@@ -23,6 +23,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
@@ -133,7 +134,12 @@ struct DeviceNodes::Impl {
   std::map<PciAddress, Card> cards;
   UserptrPath userptr;
   std::uint32_t next_handle = 1;
-  std::vector<Fd> event_ends;  // of KFD's event descriptors that were handed out
+  struct Events {  // one of KFD's event descriptors that were handed out
+    std::uint32_t gpu_id = 0;
+    Fd ours, theirs;
+    std::uint64_t mask = 0;
+  };
+  std::vector<Events> events;
   std::vector<std::thread> pinning;
 
   [[nodiscard]] std::map<std::string, fs::path> drm_nodes() const;
@@ -212,20 +218,23 @@ int DeviceNodes::Impl::kfd(const Caller& caller, const seccomp_notif& call) {
     return caller.write(call.data.args[2], version.data(), sizeof version) ? 0 : EFAULT;
   }
   if (number != kKfdSmiEvents) return EINVAL;
-  std::array<std::uint32_t, 2> events{};  // gpu id, descriptor
+  std::array<std::uint32_t, 2> args{};  // gpu id, descriptor
   std::array<int, 2> ends{};
-  if (!caller.read(call.data.args[2], events.data(), sizeof events)) return EFAULT;
+  if (!caller.read(call.data.args[2], args.data(), sizeof args)) return EFAULT;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
-  const Fd theirs(ends[1]);
-  const std::scoped_lock lock(mutex);
-  event_ends.emplace_back(ends[0]);
+  Events made;
+  made.gpu_id = args[0];
+  made.ours.reset(ends[0]);
+  made.theirs.reset(ends[1]);
   seccomp_notif_addfd give{};
   give.id = call.id;
-  give.srcfd = static_cast<std::uint32_t>(theirs.get());
+  give.srcfd = static_cast<std::uint32_t>(made.theirs.get());
   const int fd = ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &give);
   if (fd < 0) return errno;
-  events[1] = static_cast<std::uint32_t>(fd);
-  return caller.write(call.data.args[2], events.data(), sizeof events) ? 0 : EFAULT;
+  const std::scoped_lock lock(mutex);
+  events.push_back(std::move(made));
+  args[1] = static_cast<std::uint32_t>(fd);
+  return caller.write(call.data.args[2], args.data(), sizeof args) ? 0 : EFAULT;
 }
 
 DeviceNodes::DeviceNodes(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -315,6 +324,24 @@ Result<void> DeviceNodes::sync() {
 void DeviceNodes::show(const Card& card) {
   const std::scoped_lock lock(impl_->mutex);
   impl_->cards[card.place.gpu] = card;
+}
+
+// As kfd_smi_events.c: what was not asked for is not told, and what the queue has no room for is dropped without a
+// word.
+void DeviceNodes::tell_kfd(std::uint32_t gpu_id, std::string_view record) {
+  constexpr int kQueueBytes = 1024;
+  const std::string line = std::string(record) + "\n";
+  const auto id = std::strtoul(line.c_str(), nullptr, 16);
+  const std::scoped_lock lock(impl_->mutex);
+  for (auto& client : impl_->events) {
+    std::uint64_t mask = 0;
+    while (::read(client.ours.get(), &mask, sizeof mask) == sizeof mask) client.mask = mask;
+    int unread = 0;
+    ioctl(client.theirs.get(), FIONREAD, &unread);
+    const bool wanted = id >= 1 && id <= 64 && (client.mask >> (id - 1) & 1U) != 0;
+    if (client.gpu_id == gpu_id && wanted && unread + static_cast<int>(line.size()) <= kQueueBytes)
+      std::ignore = ::write(client.ours.get(), line.data(), line.size());
+  }
 }
 
 void DeviceNodes::set_userptr(const UserptrPath& path) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "sim/card.hpp"
@@ -26,6 +27,8 @@ class DeviceNodes {
   Result<void> sync();
   void show(const Card& card);  // what its ioctls say from now on
   void set_userptr(const UserptrPath& path);
+  // A record of the compute driver's events, as "3 1 job hang", to all who asked for those of this GPU.
+  void tell_kfd(std::uint32_t gpu_id, std::string_view record);
 
  private:
   struct Impl;

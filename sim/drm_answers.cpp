@@ -207,6 +207,9 @@ int answer_info(std::uint32_t query, std::uint32_t detail, const Card& card, std
     case AMDGPU_INFO_NUM_VRAM_CPU_PAGE_FAULTS:
       out = bytes_of(std::uint64_t{0});
       return 0;
+    case AMDGPU_INFO_VRAM_LOST_COUNTER:
+      out = bytes_of(static_cast<std::uint32_t>(card.state.vram_losses));
+      return 0;
     case AMDGPU_INFO_TIMESTAMP:
       out = bytes_of(card.state.uptime_ns / 10);  // a counter of 100 MHz
       return 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "core/clock.hpp"
 #include "core/device.hpp"
 
 namespace gpuhealth::sim {
@@ -84,6 +85,7 @@ Judge::Judge(const Scenario& scenario, const Player& player) : scenario_(scenari
     const auto& what = scenario.expectations[i].what;
     if (std::holds_alternative<ExpectReading>(what)) readings_[i] = "not looked at";
     if (std::holds_alternative<ExpectDevice>(what)) devices_[i] = "not looked at";
+    wants_events_ = wants_events_ || std::holds_alternative<ExpectEvent>(what);
   }
 }
 
@@ -105,6 +107,33 @@ void Judge::look(double now_s, const std::string& bus_address) {
   ++answers_;
   look_at_conditions(now_s, *conditions);
   look_at_devices(now_s, *devices);
+  if (!wants_events_) return;
+  constexpr std::uint32_t kMost = 1000;
+  constexpr auto kAll = std::chrono::hours(24 * 365);
+  const auto now = SystemClock().now().wall;
+  if (const auto events = client->events(now - kAll, now + kAll, kMost)) look_at_events(now_s, *events);
+}
+
+void Judge::look_at_events(double now_s, const std::vector<Event>& events) {
+  for (const auto& event : events) {
+    const auto key = std::to_string(event.time.time_since_epoch().count()) + event.type + event.device + event.text;
+    if (event_keys_.insert(key).second) events_.push_back({event, card_of(event.device), now_s});
+  }
+}
+
+Finding Judge::judge(const ExpectEvent& wanted) const {
+  std::size_t count = 0;
+  std::string example;
+  for (const auto& seen : events_) {
+    if (seen.event.type != wanted.type || (!wanted.card.empty() && seen.card != wanted.card)) continue;
+    example = fmt::format("{} at {}: {}", to_string(seen.event.severity), seconds(seen.seen_s), seen.event.text);
+    if (seen.seen_s > wanted.by_s || (wanted.severity && seen.event.severity != *wanted.severity)) continue;
+    if (seen.event.text.find(wanted.says) != std::string::npos) ++count;
+  }
+  Finding finding;
+  finding.seen = fmt::format("{} times{}", count, example.empty() ? "" : ", such as " + example);
+  finding.held = count >= wanted.at_least && (!wanted.at_most || count <= *wanted.at_most);
+  return finding;
 }
 
 void Judge::look_at_conditions(double now_s, const std::vector<Condition>& conditions) {
@@ -259,6 +288,8 @@ std::vector<Finding> Judge::conclude(const std::vector<Access>& accesses,
       finding = judge(*canary, lines);
     } else if (const auto* kept = std::get_if<ExpectLedger>(&expectation.what)) {
       finding = judge(*kept, ledger);
+    } else if (const auto* event = std::get_if<ExpectEvent>(&expectation.what)) {
+      finding = judge(*event);
     } else {
       const auto& seen = readings_.contains(i) ? readings_.at(i) : devices_.at(i);
       finding.held = seen.empty();

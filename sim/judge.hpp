@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class Judge {
   [[nodiscard]] std::string card_of(const std::string& device) const;
   void look_at_conditions(double now_s, const std::vector<Condition>& conditions);
   void look_at_devices(double now_s, const std::vector<dbus::DeviceView>& devices);
+  void look_at_events(double now_s, const std::vector<Event>& events);
+  [[nodiscard]] Finding judge(const ExpectEvent& wanted) const;
   [[nodiscard]] Finding judge(const ExpectCondition& wanted) const;
   [[nodiscard]] static Finding judge(const ExpectLedger& wanted, const std::vector<LedgerEntry>& ledger);
   [[nodiscard]] Finding judge(const ExpectCanary& wanted, const std::vector<canary::Measurement>& lines) const;
@@ -68,6 +71,14 @@ class Judge {
   std::map<std::size_t, std::string> readings_;  // by expectation: what was seen, "" once it held
   std::map<std::size_t, std::string> devices_;   // likewise
   std::map<std::size_t, bool> decided_;
+  struct SeenEvent {
+    Event event;
+    std::string card;
+    double seen_s = 0;
+  };
+  std::vector<SeenEvent> events_;
+  std::set<std::string> event_keys_;
+  bool wants_events_ = false;
   unsigned answers_ = 0;
 };
 

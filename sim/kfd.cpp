@@ -70,19 +70,37 @@ void write_kfd_node(Folder& sys, const Card& card, unsigned node, unsigned rende
   sys.file(kTopology / "nodes/0/io_links" / std::to_string(node - 1) / "properties", link_text(0, node));
 }
 
-void remove_kfd_node(const fs::path& sys, const PciAddress& gpu) {
+namespace {
+
+// The folder of the GPU's node; empty where it has none.
+fs::path node_of(const fs::path& sys, const PciAddress& gpu) {
   const std::string wanted = fmt::format("location_id {}", location_id(gpu));
   std::error_code ignored;
   for (const auto& node : fs::directory_iterator(sys / kTopology / "nodes", ignored)) {
     std::ifstream properties(node.path() / "properties");
     bool found = false;
     for (std::string line; std::getline(properties, line);) found = found || line == wanted;
-    if (!found || node.path().filename() == "0") continue;
-    const unsigned long number = std::stoul(node.path().filename().string());
-    fs::remove_all(sys / kTopology / "nodes/0/io_links" / std::to_string(number - 1), ignored);
-    fs::remove_all(node.path(), ignored);
-    return;
+    if (found && node.path().filename() != "0") return node.path();
   }
+  return {};
+}
+
+}  // namespace
+
+std::optional<unsigned> kfd_gpu_id(const fs::path& sys, const PciAddress& gpu) {
+  const auto node = node_of(sys, gpu);
+  unsigned id = 0;
+  if (node.empty() || !(std::ifstream(node / "gpu_id") >> id)) return std::nullopt;
+  return id;
+}
+
+void remove_kfd_node(const fs::path& sys, const PciAddress& gpu) {
+  const auto node = node_of(sys, gpu);
+  if (node.empty()) return;
+  std::error_code ignored;
+  const unsigned long number = std::stoul(node.filename().string());
+  fs::remove_all(sys / kTopology / "nodes/0/io_links" / std::to_string(number - 1), ignored);
+  fs::remove_all(node, ignored);
 }
 
 }  // namespace gpuhealth::sim

@@ -12,6 +12,7 @@
 #include <set>
 #include <type_traits>
 
+#include "sim/kfd.hpp"
 #include "sim/machine.hpp"
 #include "sim/state_fields.hpp"
 
@@ -61,6 +62,8 @@ Result<void> Player::play(double now_s) {
   }
   std::erase_if(faults_, [&](const Timed& fault) { return fault.until_s <= now_s; });
   stage_.files().tick();
+  if (stage_.announcer() != nullptr) stage_.announcer()->tick();
+  if (auto done = go_on_sleeping(now_s); !done) return done;
 
   const auto second = static_cast<unsigned>(now_s);
   if (second == shown_second_ && !acted) return {};
@@ -129,6 +132,10 @@ Result<void> Player::act(const Step& step, double now_s) {
           stage_.stop_bus();
           return stage_.start_bus();
         }
+        if constexpr (std::is_same_v<T, LogLine>) return stage_.log(what.priority, what.text);
+        if constexpr (std::is_same_v<T, KfdRecord>) return tell_kfd(*actor, what);
+        if constexpr (std::is_same_v<T, Uevent>) return uevent(*actor, what);
+        if constexpr (std::is_same_v<T, Sleep>) return sleep(what, now_s);
         return {};
       },
       step.what);
@@ -187,6 +194,48 @@ Result<void> Player::write(Actor& actor, const WriteFile& change) {
   return {};
 }
 
+Result<void> Player::tell_kfd(const Actor& actor, const KfdRecord& record) {
+  const auto gpu_id = kfd_gpu_id(stage_.machine() / "sys", actor.card.place.gpu);
+  if (gpu_id && stage_.nodes() != nullptr) stage_.nodes()->tell_kfd(*gpu_id, record.text);
+  return {};
+}
+
+Result<void> Player::uevent(const Actor& actor, const Uevent& event) {
+  const auto dir = function_dir(stage_.machine(), actor.card.place.gpu);
+  if (!dir) return tl::unexpected<Error>(dir.error());
+  auto path = "/" + dir->lexically_relative(stage_.machine() / "sys").string();
+  std::error_code error;
+  if (event.subsystem == "drm") {
+    for (const auto& entry : std::filesystem::directory_iterator(*dir / "drm", error)) {
+      const auto name = entry.path().filename().string();
+      if (name.starts_with("card")) path += "/drm/" + name;
+    }
+  }
+  return send_uevent(event, path);
+}
+
+// logind's word, a moment in which it is heard, and then nothing runs until the machine wakes.
+Result<void> Player::sleep(const Sleep& step, double now_s) {
+  constexpr double kHeardAfter = 0.3;  // real seconds
+  if (stage_.announcer() != nullptr) {
+    if (auto done = stage_.announcer()->prepare_for_sleep(true); !done) return done;
+  }
+  stop_at_s_ = now_s + kHeardAfter * stage_.speed();
+  wake_at_s_ = *stop_at_s_ + step.for_s;
+  return {};
+}
+
+Result<void> Player::go_on_sleeping(double now_s) {
+  if (stop_at_s_ && now_s >= *stop_at_s_) {
+    stop_at_s_.reset();
+    stage_.daemon.signal(SIGSTOP);
+  }
+  if (!wake_at_s_ || now_s < *wake_at_s_) return {};
+  wake_at_s_.reset();
+  stage_.daemon.signal(SIGCONT);
+  return stage_.announcer() == nullptr ? Result<void>() : stage_.announcer()->prepare_for_sleep(false);
+}
+
 Result<void> Player::plug(Actor& actor, unsigned slot) {
   actor.card.place = slot_place(slot, actor.card.model.has_card_switch);
   actor.present = true;
@@ -211,6 +260,7 @@ Result<void> Player::reboot(const Reboot& change) {
   auto facts = scenario_.facts;
   if (!change.kernel.empty()) kernel_ = change.kernel;
   if (!kernel_.empty()) facts.kernel_release = kernel_;
+  stage_.new_log();
   facts.boot_id = fmt::format("5ee05ee0-0000-4000-8000-{:012}", ++boot_);
   if (auto done = write_machine(stage_.machine(), cards, facts); !done) return done;
   if (auto done = sync_nodes(); !done) return done;

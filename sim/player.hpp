@@ -23,6 +23,7 @@ class Player {
   [[nodiscard]] const Card& card(const std::string& name) const;
   // Between a stop of the daemon and its start nobody answers, and no condition ends.
   [[nodiscard]] bool daemon_wanted() const { return daemon_wanted_; }
+  [[nodiscard]] bool asleep() const { return wake_at_s_.has_value(); }
   [[nodiscard]] bool finished() const { return next_step_ == scenario_.timeline.size(); }
   [[nodiscard]] const std::string& problem() const { return problem_; }  // the daemon did not end as it should
 
@@ -53,6 +54,10 @@ class Player {
   Result<void> fault(Actor& actor, const SetFault& change, double now_s);
   Result<void> write(Actor& actor, const WriteFile& change);
   Result<void> plug(Actor& actor, unsigned slot);
+  Result<void> tell_kfd(const Actor& actor, const KfdRecord& record);
+  Result<void> uevent(const Actor& actor, const Uevent& event);
+  Result<void> sleep(const Sleep& step, double now_s);
+  Result<void> go_on_sleeping(double now_s);
   Result<void> reboot(const Reboot& change);
   Result<void> steer_daemon(DaemonStep step);
   void take_settings(Actor& actor) const;
@@ -70,6 +75,8 @@ class Player {
   unsigned boot_ = 1;
   std::string kernel_;  // of the last reboot that changed it
   bool daemon_wanted_ = true;
+  std::optional<double> stop_at_s_;  // the machine falls asleep
+  std::optional<double> wake_at_s_;
   std::string problem_;
 };
 

@@ -52,6 +52,8 @@ constexpr auto kDaemonSteps = std::to_array<Named<DaemonStep>>({{"stop", DaemonS
                                                                 {"kill", DaemonStep::Kill},
                                                                 {"reload", DaemonStep::Reload}});
 constexpr auto kBusSteps = std::to_array<Named<BusStep>>({{"restart", BusStep::Restart}});
+constexpr auto kPolkits = std::to_array<Named<Polkit>>(
+    {{"absent", Polkit::Absent}, {"allows", Polkit::Allows}, {"refuses", Polkit::Refuses}});
 constexpr auto kForms = std::to_array<Named<UserptrForm>>(
     {{"healthy", UserptrForm::Healthy}, {"fixed", UserptrForm::Fixed}, {"stall", UserptrForm::Stall}});
 constexpr auto kAccesses = std::to_array<Named<AccessKind>>(
@@ -96,9 +98,10 @@ class Parser {
   }
 
   void read(const YAML::Node& root) {
-    constexpr std::array<string_view, 18> known = {
-        "name",  "about",    "duration", "seed",   "noise",   "kernel", "dkms",          "config",    "policies",
-        "cards", "timeline", "expect",   "writes", "userptr", "opencl", "speed_at_most", "variables", "ends_early"};
+    constexpr std::array<string_view, 21> known = {
+        "about",      "boot",   "cards",         "cmdline",  "config",  "dkms",      "duration",
+        "ends_early", "expect", "kernel",        "name",     "noise",   "opencl",    "policies",
+        "polkit",     "seed",   "speed_at_most", "timeline", "userptr", "variables", "writes"};
     const auto top = doc_.map(root, "a scenario", known);
     with(top, "name", [&](auto& n) { out_.name = doc_.text(n, "name"); });
     with(top, "about", [&](auto& n) { out_.about = doc_.text(n, "about"); });
@@ -115,6 +118,10 @@ class Parser {
     with(top, "speed_at_most", [&](auto& n) { out_.speed_at_most = doc_.number(n, "speed_at_most", 1, 100); });
     with(top, "ends_early", [&](auto& n) { out_.ends_early = doc_.flag(n, "ends_early"); });
     with(top, "variables", [&](auto& n) { read_variables(n); });
+    with(top, "polkit",
+         [&](auto& n) { out_.polkit = kPolkits.at(doc_.one_of(n, "polkit", names_of(kPolkits))).value; });
+    with(top, "cmdline", [&](auto& n) { out_.cmdline = doc_.text(n, "cmdline"); });
+    with(top, "boot", [&](auto& n) { read_boot(n); });
     with(top, "writes", [&](auto& n) {
       constexpr std::array<string_view, 2> choice = {"none", "allowed"};
       out_.writes_allowed = doc_.one_of(n, "writes", choice) == 1;
@@ -163,6 +170,16 @@ class Parser {
       if (name.find('/') != std::string::npos || !name.ends_with(".yaml"))
         doc_.say(entry.first, "a policy file's name has no slash and ends with .yaml");
       out_.policies[name] = doc_.text(entry.second, "a policy");
+    }
+  }
+
+  void read_boot(const YAML::Node& node) {
+    if (!node.IsMap()) return doc_.say(node, "boot must hold files and their content");
+    for (const auto& entry : node) {
+      const auto file = doc_.text(entry.first, "a file of /boot");
+      if (file.empty() || file.front() == '/' || file.find("..") != std::string::npos)
+        doc_.say(entry.first, "a file of /boot is named from there, as in \"grub/grub.cfg\"");
+      out_.boot[file] = doc_.text(entry.second, "the content of a file");
     }
   }
 
@@ -258,8 +275,9 @@ class Parser {
   // --- timeline ------------------------------------------------------------------------------------------------------
 
   void read_step(const YAML::Node& node) {
-    constexpr std::array<string_view, 11> known = {"at",     "card", "set",    "fault",  "write", "remove",
-                                                   "unplug", "plug", "reboot", "daemon", "bus"};
+    constexpr std::array<string_view, 15> known = {"at",     "card",   "set",  "fault",  "write",
+                                                   "remove", "unplug", "plug", "reboot", "daemon",
+                                                   "bus",    "log",    "kfd",  "uevent", "sleep"};
     const auto map = doc_.map(node, "a step", known);
     Step step;
     if (!with(map, "at", [&](auto& n) { step.at_s = doc_.seconds(n, "at"); })) doc_.say(node, "a step needs \"at\"");
@@ -291,12 +309,52 @@ class Parser {
     action("daemon", false,
            [&](auto& n) { return kDaemonSteps.at(doc_.one_of(n, "daemon", names_of(kDaemonSteps))).value; });
     action("bus", false, [&](auto& n) { return kBusSteps.at(doc_.one_of(n, "bus", names_of(kBusSteps))).value; });
+    action("log", false, [&](auto& n) { return read_log(n); });
+    action("kfd", true, [&](auto& n) {
+      out_.needs_nodes = true;
+      return KfdRecord{doc_.text(n, "kfd")};
+    });
+    action("uevent", true, [&](auto& n) { return read_uevent(n); });
+    action("sleep", false, [&](auto& n) { return Sleep{doc_.seconds(n, "sleep")}; });
     if (actions != 1)
-      doc_.say(node, "a step does one thing: set, fault, write, remove, unplug, plug, reboot, daemon or bus");
+      doc_.say(
+          node,
+          "a step does one thing: set, fault, write, remove, unplug, plug, reboot, daemon, bus, log, kfd, uevent or "
+          "sleep");
     // By time; of one moment in the order of the file.
     const auto later = std::upper_bound(out_.timeline.begin(), out_.timeline.end(), step.at_s,
                                         [](double at_s, const Step& other) { return at_s < other.at_s; });
     out_.timeline.insert(later, std::move(step));
+  }
+
+  // "amdgpu 0000:03:00.0: GPU reset begin!", or {text: …, priority: 3}.
+  LogLine read_log(const YAML::Node& node) {
+    LogLine out;
+    if (!node.IsMap()) {
+      out.text = doc_.text(node, "log");
+    } else {
+      constexpr std::array<string_view, 2> known = {"text", "priority"};
+      const auto map = doc_.map(node, "log", known);
+      if (!with(map, "text", [&](auto& n) { out.text = doc_.text(n, "text"); })) doc_.say(node, "log needs a text");
+      with(map, "priority", [&](auto& n) { out.priority = static_cast<unsigned>(doc_.number(n, "priority", 0, 7)); });
+    }
+    if (out.text.find('\n') != std::string::npos) doc_.say(node, "a line of the log is one line");
+    return out;
+  }
+
+  Uevent read_uevent(const YAML::Node& node) {
+    constexpr std::array<string_view, 3> known = {"action", "subsystem", "properties"};
+    const auto map = doc_.map(node, "uevent", known);
+    Uevent out;
+    out_.needs_uevents = true;
+    with(map, "action", [&](auto& n) { out.action = doc_.text(n, "action"); });
+    with(map, "subsystem", [&](auto& n) { out.subsystem = doc_.text(n, "subsystem"); });
+    with(map, "properties", [&](auto& n) {
+      if (!n.IsMap()) return doc_.say(n, "properties must hold names and values, as in {WEDGED: none}");
+      for (const auto& entry : n)
+        out.properties[doc_.text(entry.first, "a property")] = doc_.text(entry.second, "the value of a property");
+    });
+    return out;
   }
 
   // The order of the cards, or {cards: […], kernel: RELEASE, userptr: …}.
@@ -368,10 +426,10 @@ class Parser {
   // --- expectations --------------------------------------------------------------------------------------------------
 
   void read_expectation(const YAML::Node& node) {
-    constexpr std::array<string_view, 24> known = {
-        "condition", "reading", "opens",    "reads",   "writes",       "device",  "canary",   "card",
-        "ledger",    "state",   "by",       "from",    "to",           "says",    "never",    "status",
-        "backend",   "kernel",  "at_least", "at_most", "confirmed_by", "present", "severity", "cleared_by"};
+    constexpr std::array<string_view, 25> known = {
+        "at_least", "at_most", "backend",  "by",     "canary", "card",  "cleared_by", "condition", "confirmed_by",
+        "device",   "event",   "from",     "kernel", "ledger", "never", "opens",      "present",   "reading",
+        "reads",    "says",    "severity", "state",  "status", "to",    "writes"};
     const auto map = doc_.map(node, "an expectation", known);
     Expectation out;
     YAML::Emitter emitter;
@@ -399,6 +457,10 @@ class Parser {
       ++kinds;
       out.what = read_ledger_rule(n, map);
     });
+    with(map, "event", [&](auto& n) {
+      ++kinds;
+      out.what = read_event(n, map, card);
+    });
     with(map, "device", [&](auto& n) {
       ++kinds;
       ExpectDevice device{read_card_name(n), true, out_.duration_s};
@@ -423,9 +485,9 @@ class Parser {
       });
     }
     if (kinds != 1)
-      doc_.say(
-          node,
-          "an expectation is about a condition, a reading, a canary, a device, the ledger, opens, reads or writes");
+      doc_.say(node,
+               "an expectation is about a condition, an event, a reading, a canary, a device, the ledger, opens, reads "
+               "or writes");
     out_.expectations.push_back(std::move(out));
   }
 
@@ -466,6 +528,26 @@ class Parser {
     if (!node.IsSequence()) return {doc_.text(node, what)};
     std::vector<std::string> out;
     for (const auto& one : doc_.list(node, what)) out.push_back(doc_.text(one, what));
+    return out;
+  }
+
+  ExpectEvent read_event(const YAML::Node& node, const Map& map, const std::string& card) {
+    ExpectEvent out;
+    out.type = doc_.text(node, "event");
+    out.card = card;
+    out.by_s = out_.duration_s;
+    const auto count = [&](auto& n) { return static_cast<std::size_t>(doc_.number(n, "a count", 0, 1e6)); };
+    with(map, "by", [&](auto& n) { out.by_s = doc_.seconds(n, "by"); });
+    with(map, "says", [&](auto& n) { out.says = doc_.text(n, "says"); });
+    with(map, "at_most", [&](auto& n) {
+      out.at_most = count(n);
+      out.at_least = std::min<std::size_t>(1, *out.at_most);
+    });
+    with(map, "at_least", [&](auto& n) { out.at_least = count(n); });
+    with(map, "severity", [&](auto& n) {
+      constexpr std::array<string_view, 3> severities = {"info", "warning", "critical"};
+      out.severity = severity_from(severities.at(doc_.one_of(n, "severity", severities)));
+    });
     return out;
   }
 

@@ -14,6 +14,7 @@
 #include "core/condition.hpp"
 #include "core/error.hpp"
 #include "core/reading.hpp"
+#include "sim/announcer.hpp"
 #include "sim/card.hpp"
 #include "sim/fault_fs.hpp"
 #include "sim/tree.hpp"
@@ -56,7 +57,19 @@ struct Reboot {
 enum class DaemonStep : std::uint8_t { Stop, Start, Kill, Reload };
 enum class BusStep : std::uint8_t { Restart };
 
-using What = std::variant<SetState, SetFault, WriteFile, Unplug, Plug, Reboot, DaemonStep, BusStep>;
+struct LogLine {
+  std::string text;
+  unsigned priority = 6;  // as in /dev/kmsg: 3 error, 4 warning, 6 info
+};
+struct KfdRecord {
+  std::string text;  // "3 1 job hang"
+};
+struct Sleep {
+  double for_s = 0;
+};
+
+using What = std::variant<SetState, SetFault, WriteFile, Unplug, Plug, Reboot, DaemonStep, BusStep, LogLine, KfdRecord,
+                          Uevent, Sleep>;
 
 struct Step {
   double at_s = 0;
@@ -113,10 +126,21 @@ struct ExpectLedger {
   std::optional<std::size_t> at_least;
   std::optional<std::size_t> at_most;
 };
+// An event that the daemon told.
+struct ExpectEvent {
+  std::string type;
+  std::string card;  // empty: any, or the machine
+  std::string says;  // part of its text
+  std::optional<Severity> severity;
+  double by_s = 0;
+  std::size_t at_least = 1;
+  std::optional<std::size_t> at_most;
+};
 struct Expectation {
   std::string text;  // as the file has it, on one line
   int line = 0;
-  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice, ExpectCanary, ExpectLedger> what;
+  std::variant<ExpectCondition, ExpectReading, ExpectAccess, ExpectDevice, ExpectCanary, ExpectLedger, ExpectEvent>
+      what;
 };
 
 struct ScenarioCard {
@@ -134,8 +158,12 @@ struct Scenario {
   std::string config;                           // gpuhealthd.yaml
   std::map<std::string, std::string> policies;  // files of policy.d
   UserptrPath userptr;
-  bool opencl = false;                           // the stand-in runtime, for the first card
-  bool needs_nodes = false;                      // something that is asked for needs /dev/dri
+  bool opencl = false;       // the stand-in runtime, for the first card
+  bool needs_nodes = false;  // something that is asked for needs /dev/dri
+  bool needs_uevents = false;
+  Polkit polkit = Polkit::Absent;
+  std::map<std::string, std::string> boot;       // files of /boot: name, content; none: /boot is the real one
+  std::string cmdline;                           // of the kernel; empty: the real one's
   double speed_at_most = kNever;                 // canaries take real time
   std::map<std::string, std::string> variables;  // set for all users
   std::vector<ScenarioCard> cards;

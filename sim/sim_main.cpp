@@ -86,7 +86,7 @@ class Show {
       if (!options_.command.empty()) {
         if (const auto status = command.wait(0)) return *status;
       }
-      if (options_.check && player_.daemon_wanted() && now_s >= next_look) {
+      if (options_.check && player_.daemon_wanted() && !player_.asleep() && now_s >= next_look) {
         judge_.look(now_s, stage_.bus_address());
         const bool played = player_.finished();
         if (scenario_.ends_early && played && judge_.settled(stage_.canary_results())) break;

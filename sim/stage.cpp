@@ -105,7 +105,10 @@ Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options o
   if (mount("tmpfs", base->c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
     return fail_errno("cannot mount on " + base->string(), errno);
   stage->machine_ = *base / "machine";
-  for (const char* folder : {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d", "root"})
+  stage->polkit_ = scenario.polkit;
+  stage->new_log();
+  for (const char* folder :
+       {"machine", "view", "state", "config", "dev", "opencl", "cache", "profile.d", "boot", "root"})
     fs::create_directory(*base / folder);
   std::ofstream(*base / "config/gpuhealthd.yaml") << scenario.config;
   fs::create_directory(*base / "config/policy.d");
@@ -133,9 +136,47 @@ Result<void> Stage::mount_all(const Scenario& scenario) {
   if (auto done = mount_nodes(scenario); !done) return done;
   if (auto done = install_opencl(scenario); !done) return done;
   if (auto done = set_variables(scenario); !done) return done;
+  if (auto done = mount_other_files(scenario); !done) return done;
   // The log of the machine around this one is not its own.
   std::error_code error;
-  if (fs::exists("/dev/kmsg", error)) return bind("/dev/null", "/dev/kmsg");
+  if (fs::exists("/dev/kmsg", error)) return bind(base_ / "kmsg", "/dev/kmsg");
+  return {};
+}
+
+Result<void> Stage::mount_other_files(const Scenario& scenario) {
+  std::error_code error;
+  for (const auto& [name, content] : scenario.boot) {
+    fs::create_directories((base_ / "boot" / name).parent_path(), error);
+    std::ofstream(base_ / "boot" / name) << content;
+  }
+  if (!scenario.boot.empty()) {
+    if (auto done = bind(base_ / "boot", "/boot"); !done) return done;
+  }
+  if (!scenario.cmdline.empty()) {
+    std::ofstream(base_ / "cmdline") << scenario.cmdline << "\n";
+    if (auto done = bind(base_ / "cmdline", "/proc/cmdline"); !done) return done;
+  }
+  if (!scenario.needs_uevents) return {};
+  // libudev listens only where udevd seems to run.
+  if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
+    return fail_errno("cannot mount on /run", errno);
+  fs::create_directory("/run/udev", error);
+  std::ofstream("/run/udev/control") << "";
+  return {};
+}
+
+void Stage::new_log() {
+  records_ = 0;
+  std::ofstream(base_ / "kmsg", std::ios::trunc) << "";
+}
+
+Result<void> Stage::log(unsigned priority, const std::string& text) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::ofstream file(base_ / "kmsg", std::ios::app);
+  file << priority << ',' << records_++ << ',' << (now.tv_sec * 1'000'000 + now.tv_nsec / 1000) << ",-;" << text
+       << '\n';
+  if (!file.flush()) return fail(ErrorCode::Exhausted, "cannot write the simulated kernel log");
   return {};
 }
 
@@ -195,10 +236,14 @@ Result<void> Stage::start_bus() {
     if (!bus_.runs() || Steady::now() > until) return fail(ErrorCode::Unavailable, "dbus-daemon did not start");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  auto announcer = Announcer::start(bus_address(), polkit_);
+  if (!announcer) return tl::unexpected<Error>(announcer.error());
+  announcer_ = std::move(*announcer);
   return {};
 }
 
 void Stage::stop_bus() {
+  announcer_.reset();
   bus_.signal(SIGKILL);
   bus_.wait(kPatience);
   std::error_code ignored;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "sim/announcer.hpp"
 #include "sim/device_nodes.hpp"
 #include "sim/fault_fs.hpp"
 #include "sim/scenario.hpp"
@@ -61,6 +62,11 @@ class Stage {
 
   [[nodiscard]] const std::filesystem::path& machine() const { return machine_; }
   [[nodiscard]] FaultFs& files() { return *files_; }
+  [[nodiscard]] Announcer* announcer() { return announcer_.get(); }  // none while there is no bus
+  [[nodiscard]] double speed() const { return options_.speed; }
+  // One record of the kernel log. A reboot begins a new one.
+  Result<void> log(unsigned priority, const std::string& text);
+  void new_log();
   [[nodiscard]] DeviceNodes* nodes() { return nodes_.get(); }  // none where they cannot be made
   [[nodiscard]] std::filesystem::path canary_results() const { return base_ / "state/canary/results.jsonl"; }
   [[nodiscard]] std::vector<LedgerEntry> ledger() const;
@@ -74,12 +80,16 @@ class Stage {
   Result<void> mount_nodes(const Scenario& scenario);
   Result<void> install_opencl(const Scenario& scenario);
   Result<void> set_variables(const Scenario& scenario);
+  Result<void> mount_other_files(const Scenario& scenario);
 
   Options options_;
   std::filesystem::path base_;
   std::filesystem::path machine_;
   std::unique_ptr<FaultFs> files_;
   std::unique_ptr<DeviceNodes> nodes_;
+  std::unique_ptr<Announcer> announcer_;
+  Polkit polkit_ = Polkit::Absent;
+  std::uint64_t records_ = 0;  // of the kernel log
   Child bus_;
 };
 

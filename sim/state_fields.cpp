@@ -63,6 +63,7 @@ constexpr auto kFields = std::to_array<StateField>({
     field<&CardState::memory_busy_percent>("memory_busy", "%", 0, 100),
     gib<&CardState::vram_used>("vram_used"),
     gib<&CardState::gtt_used>("gtt_used"),
+    field<&CardState::vram_losses>("vram_losses", "count", 0, kManyErrors),
     field<&CardState::link, &Link::speed_gts>("link_speed", "GT/s", 0, 64),
     field<&CardState::link, &Link::width>("link_width", "lanes", 0, 32),
     field<&CardState::slot_max, &Link::speed_gts>("slot_speed_max", "GT/s", 0, 64),

@@ -2,10 +2,13 @@
 #include "telemetry/discovery.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/intel.hpp"
 #include "telemetry/kfd.hpp"
 #include "telemetry/parse.hpp"
 #include "telemetry/sysfs.hpp"
@@ -77,6 +80,10 @@ void read_identity(const std::string& dir, const NameTable& names, DeviceInfo& d
   if (const auto revision = parse_hex(read_text_or_empty(dir + "/revision")); revision && *revision <= 0xff)
     device.revision = static_cast<std::uint8_t>(*revision);
   device.driver = driver_of(dir);
+  if (device.vendor_id != kVendorAmd) {
+    device.name = intel_name(device.device_id);
+    return;
+  }
   const auto asic = find_asic(device.device_id);
   device.family = asic.family;
   device.gfx = std::string(asic.gfx);
@@ -93,8 +100,7 @@ void read_identity(const std::string& dir, const NameTable& names, DeviceInfo& d
 std::string note_on_other_vendor(unsigned vendor, unsigned id, const std::string& driver) {
   char ids[16];
   std::snprintf(ids, sizeof ids, "%04x:%04x", vendor, id);
-  return ids + (driver.empty() ? std::string(", no driver") : ", driver " + driver) +
-         ": not an AMD GPU; not watched";  // NVIDIA's are, by another reader
+  return ids + (driver.empty() ? std::string(", no driver") : ", driver " + driver) + ": not an AMD GPU";
 }
 
 }  // namespace
@@ -103,12 +109,26 @@ std::string device_dir(const std::string& sysroot, const PciAddress& address) {
   return sysroot + "/sys/bus/pci/devices/" + to_string(address);
 }
 
-std::string hwmon_dir(const std::string& dir) {
+namespace {
+
+std::string hwmon_named(const std::string& dir, std::span<const std::string_view> drivers) {
   for (const auto& name : entries(dir + "/hwmon")) {
     const std::string path = dir + "/hwmon/" + name;
-    if (read_text_or_empty(path + "/name") == "amdgpu") return path;
+    if (std::ranges::find(drivers, read_text_or_empty(path + "/name")) != drivers.end()) return path;
   }
   return {};
+}
+
+}  // namespace
+
+std::string hwmon_dir(const std::string& dir) {
+  constexpr std::array<std::string_view, 1> drivers = {"amdgpu"};
+  return hwmon_named(dir, drivers);
+}
+
+std::string any_hwmon_dir(const std::string& dir) {
+  constexpr std::array<std::string_view, 3> drivers = {"amdgpu", "xe", "i915"};
+  return hwmon_named(dir, drivers);
 }
 
 std::string kernel_release(const std::string& sysroot) {
@@ -132,7 +152,7 @@ Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vecto
     const auto id = hex16(dir + "/device");
     if (!vendor) {
       notes.push_back(name + ": its vendor cannot be read; left out");
-    } else if (*vendor == wanted) {
+    } else if (*vendor == wanted && (wanted != kVendorIntel || is_discrete_intel(*address))) {
       found.push_back(*address);
     } else {
       notes.push_back(name + ": " + note_on_other_vendor(*vendor, id.value_or(0), driver_of(dir)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which AMD GPUs this machine has: PCI display and processing-accelerator functions of vendor 1002, whatever driver
-// they have; never by counting DRM cards (partitions of MI300 are cards of their own). Reads files that never wake a
-// GPU.
+// Which GPUs this machine has: PCI display and processing-accelerator functions of AMD, whatever driver they have, and
+// Intel's discrete ones; never by counting DRM cards (partitions of MI300 are cards of their own). Reads files that
+// never wake a GPU.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace gpuhealth::telemetry {
 
 inline constexpr std::uint16_t kVendorAmd = 0x1002;
-inline constexpr std::uint16_t kVendorNvidia = 0x10de;
+inline constexpr std::uint16_t kVendorNvidia = 0x10de;  // Intel's is in telemetry/intel.hpp
 
 struct Discovery {
   std::vector<DeviceInfo> devices;  // by PCI address
@@ -36,6 +36,8 @@ Result<DeviceInfo> identify(const std::string& sysroot, const PciAddress& addres
 std::string device_dir(const std::string& sysroot, const PciAddress& address);
 // SYSROOT/sys/bus/pci/devices/ADDRESS/hwmon/hwmonN, the one whose name is "amdgpu"; empty when there is none.
 std::string hwmon_dir(const std::string& device_dir);
+// The same, also of Intel's drivers: for reading alone, since their files of the same names are other limits.
+std::string any_hwmon_dir(const std::string& device_dir);
 // "6.12.117" and so on, from SYSROOT/proc/sys/kernel/osrelease; empty when a tree does not have it.
 std::string kernel_release(const std::string& sysroot);
 

@@ -68,7 +68,8 @@ void add_clients(const std::string& sysroot, const Clock& clock, std::vector<Ins
 
 }  // namespace
 
-Result<Inspection> inspect(const std::string& sysroot_given, std::span<const Unanswering> stuck, Progress* progress) {
+Result<Inspection> inspect(const std::string& sysroot_given, std::span<const Unanswering> stuck, Progress* progress,
+                           std::uint16_t vendor) {
   const std::string sysroot = sysroot_given == "/" ? std::string() : sysroot_given;
   const auto names = NameTable::load();
   Inspection out;
@@ -77,7 +78,7 @@ Result<Inspection> inspect(const std::string& sysroot_given, std::span<const Una
     if (!untouched) at(progress, address, kIdentityFiles);
     return !untouched;
   };
-  const auto addresses = list_gpus(sysroot, out.notes, may_touch);
+  const auto addresses = list_gpus(sysroot, out.notes, may_touch, vendor);
   if (!addresses) return tl::unexpected(addresses.error());
   if (progress != nullptr) progress->idle();
   out.amdgpu = read_driver_module(sysroot);

@@ -12,6 +12,7 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/sample.hpp"
+#include "telemetry/discovery.hpp"
 #include "telemetry/driver_module.hpp"
 #include "telemetry/gpu_metrics.hpp"
 #include "telemetry/sampler.hpp"
@@ -48,7 +49,8 @@ struct Unanswering {
 
 // Looks at every GPU below SYSROOT/sys. Reads only files of the allow-list; wakes nothing. Of those in `stuck` it reads
 // no sensor: all their readings are Stuck. Any read may hang: who must not hang looks on at `progress` from outside.
+// AMD's GPUs, or Intel's discrete ones.
 Result<Inspection> inspect(const std::string& sysroot, std::span<const Unanswering> stuck = {},
-                           Progress* progress = nullptr);
+                           Progress* progress = nullptr, std::uint16_t vendor = kVendorAmd);
 
 }  // namespace gpuhealth::telemetry

@@ -32,7 +32,7 @@ struct LogReader::Impl : std::enable_shared_from_this<Impl> {
 };
 
 void LogReader::Impl::start() {
-  std::vector<std::string> arguments = {"--source", "kmsg"};
+  std::vector<std::string> arguments = {"--source", options.source};
   if (!options.sysroot.empty()) arguments.insert(arguments.end(), {"--sysroot", options.sysroot});
   if (options.after) arguments.insert(arguments.end(), {"--after", std::to_string(*options.after)});
   ReaderProcess::Handlers on;
@@ -40,7 +40,7 @@ void LogReader::Impl::start() {
     const auto self = weak.lock();
     const auto* news = std::get_if<KlogFrame>(&frame);
     if (!self || news == nullptr) return;
-    self->options.after = news->sequence;
+    if (self->options.source == "kmsg") self->options.after = news->sequence;
     self->delay = {};
     self->complained = false;
     self->handlers.news(*news);
@@ -53,13 +53,13 @@ void LogReader::Impl::start() {
     process = std::move(*started);
     return;
   }
-  handlers.log(Severity::Warning, started.error().text + "; the kernel log is not read");
+  handlers.log(Severity::Warning, started.error().text + "; " + options.what + " is not read");
   again();
 }
 
 void LogReader::Impl::ended(const std::string& how) {
   if (!std::exchange(complained, true))
-    handlers.log(Severity::Warning, "the reader of the kernel log " + how + "; it is started again");
+    handlers.log(Severity::Warning, "the reader of " + options.what + " " + how + "; it is started again");
   again();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's side of the kernel log: one `gpuhealth-reader --source kmsg`, started again when it ends. Where it was
-// goes to the next one, so that nothing is told twice.
+// The daemon's side of what tells by itself, the kernel log or the compute driver: one `gpuhealth-reader --source kmsg`
+// (or kfd-events), started again when it ends. Where it was in the log goes to the next one, so that nothing is told
+// twice.
 #pragma once
 
 #include <chrono>
@@ -23,6 +24,8 @@ class LogReader {
  public:
   struct Options {
     std::string program;  // path of gpuhealth-reader
+    std::string source = "kmsg";
+    std::string what = "the kernel log";  // for people
     std::string sysroot;
     std::optional<std::uint64_t> after;  // the last record that was dealt with in this boot
     std::chrono::milliseconds first_retry{1000};

@@ -15,6 +15,9 @@ bool is_on_card(const std::string& bridge_dir) {
   const auto vendor = parse_hex(read_text_or_empty(bridge_dir + "/vendor"));
   const auto device = parse_hex(read_text_or_empty(bridge_dir + "/device"));
   if (vendor == 0x1002u) return true;
+  if (vendor == 0x8086u)
+    return device == 0x4fa0u || device == 0x4fa1u || device == 0x4fa4u || device == 0xe2ffu || device == 0xe2f0u ||
+           device == 0xe2f1u;
   return vendor == 0x1022u && (device == 0x1470u || device == 0x1471u);
 }
 

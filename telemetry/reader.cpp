@@ -9,6 +9,7 @@
 
 #include "telemetry/discovery.hpp"
 #include "telemetry/drm_nodes.hpp"
+#include "telemetry/intel.hpp"
 #include "telemetry/kfd.hpp"
 
 namespace gpuhealth::telemetry {
@@ -43,7 +44,7 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
     if (progress_ != nullptr) progress_->at(packed, "its PCI identity");
     return true;
   };
-  const auto addresses = list_gpus(sysroot_, frame.notes, may_touch);
+  auto addresses = list_gpus(sysroot_, frame.notes, may_touch);
   if (!addresses) {
     frame.error = addresses.error().text;
     append_frame(out, frame);
@@ -55,6 +56,13 @@ void Reader::discover(const Request& request, std::vector<std::uint8_t>& out) {
   };
   const auto nvidia = list_gpus(sysroot_, ignored, not_stuck, kVendorNvidia);
   frame.nvidia = nvidia && !nvidia->empty();
+  if (const auto intel = list_gpus(sysroot_, ignored, not_stuck, kVendorIntel)) {
+    for (const auto& address : *intel) {
+      std::erase_if(frame.notes, [&](const std::string& note) { return note.starts_with(to_string(address) + ":"); });
+      addresses->push_back(address);
+    }
+    std::ranges::sort(*addresses);
+  }
   for (const auto& address : *addresses) {
     const auto packed = pack(address);
     if (progress_ != nullptr) progress_->at(packed, "identity files");

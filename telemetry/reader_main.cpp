@@ -17,6 +17,7 @@
 
 #include "core/exit_codes.hpp"
 #include "core/version.hpp"
+#include "telemetry/kfd_events.hpp"
 #include "telemetry/kmsg.hpp"
 #include "telemetry/nvml_reader.hpp"
 #include "telemetry/reader.hpp"
@@ -75,18 +76,19 @@ int main(int argc, char** argv) {
       after = std::strtoull(argv[++i], nullptr, 10);
       continue;
     }
-    std::fprintf(stderr,
-                 "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs, clients, kmsg, nvml or rocm-smi, "
-                 ""
-                 "--library FILE, --skip QUERY, --after NUMBER, --once; gpuhealthd "
-                 "starts this program, see gpuhealthd(8)\n",
-                 argv[i]);
+    std::fprintf(
+        stderr,
+        "gpuhealth-reader: %s: expected --sysroot DIR, --source sysfs, clients, kfd-events, kmsg, nvml or rocm-smi, "
+        "--library FILE, --skip QUERY, --after NUMBER, --once; gpuhealthd "
+        "starts this program, see gpuhealthd(8)\n",
+        argv[i]);
     return static_cast<int>(ExitCode::Usage);
   }
   // It must not outlive the daemon; a stuck one dies as soon as its read returns.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   if (source == "kmsg") return gpuhealth::telemetry::follow_kmsg(sysroot, after, STDIN_FILENO, STDOUT_FILENO);
+  if (source == "kfd-events") return gpuhealth::telemetry::follow_kfd_events(sysroot, STDIN_FILENO, STDOUT_FILENO);
   const gpuhealth::SystemClock clock;
   using gpuhealth::telemetry::Request;
   using Bytes = std::vector<std::uint8_t>;
@@ -107,7 +109,7 @@ int main(int argc, char** argv) {
     gpuhealth::telemetry::Reader reader(sysroot, clock, map_progress());
     return work([&](const Request& r, Bytes& out) { reader.answer(r, out); });
   }
-  std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs, clients, kmsg, nvml or rocm-smi\n",
+  std::fprintf(stderr, "gpuhealth-reader: --source %s: expected sysfs, clients, kfd-events, kmsg, nvml or rocm-smi\n",
                source.c_str());
   return static_cast<int>(ExitCode::Usage);
 }

@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "telemetry/discovery.hpp"
+#include "telemetry/drm_nodes.hpp"
+#include "telemetry/drm_query.hpp"
+#include "telemetry/intel.hpp"
 #include "telemetry/metrics_readings.hpp"
 #include "telemetry/parse.hpp"
 #include "telemetry/pcie_link.hpp"
@@ -50,6 +54,7 @@ struct Source {
   bool wakes = true;
   std::string last_text;  // what it said last time, which most files say again
   std::optional<std::array<std::optional<double>, 3>> last_values;
+  std::optional<std::pair<double, SteadyTime>> last_energy;  // joules
 };
 
 Fd open_if_there(const std::string& path) {
@@ -66,6 +71,8 @@ struct Sampler::Impl {
   Progress* progress = nullptr;
   std::uint64_t packed = 0;
   PcieChain chain;
+  std::optional<IntelFiles> intel;
+  std::string render_node;  // of this machine; empty for a tree
 
   Fd runtime_status;
   Fd control;  // power/control: "auto" lets the kernel suspend the GPU
@@ -96,6 +103,7 @@ struct Sampler::Impl {
   bool gfxclk_stuck = false;  // the table's graphics clock is not the clock (quirk GfxclkStuck1200)
   Duration autosuspend{};     // zero where the kernel never suspends this GPU
   SteadyTime hold_until{};
+  SteadyTime time;  // of this sample
 
   Impl(const std::string& sysroot, const DeviceInfo& info, Progress* where);
 
@@ -119,6 +127,10 @@ struct Sampler::Impl {
   void read_source(Source& source);
   [[nodiscard]] bool spared(const Source& source, const std::optional<MetricsView>& view);
   static std::optional<Values> parsed(Source& source, std::string_view text);
+  [[nodiscard]] std::optional<double> power_of(Source& source, double joules) const;
+  void read_intel(bool rare);
+  void find_render_node();
+  void ask_render_node();
   void set_value(Slot& s, const SourceRow* row, std::optional<double> value);
   void set_failed(Slot& s, int sys_errno);
   void add_other_ports(const Source& source, Values& values);
@@ -145,17 +157,21 @@ Sampler::Impl::Impl(const std::string& sysroot, const DeviceInfo& info, Progress
     s.reading.id = row.id;
     slots.push_back(s);
   }
-  const auto hwmon = hwmon_dir(dir);
+  const auto hwmon = any_hwmon_dir(dir);
   chain = find_pcie_chain(dir);
   for (const auto& row : source_table()) open_source(row, hwmon);
   open_ras();
+  if (device.vendor_id == kVendorIntel) intel.emplace(dir);
+  if (sysroot.empty() && device.driver == "amdgpu") find_render_node();
   runtime_status = open_if_there(dir + "/power/runtime_status");
   control = open_if_there(dir + "/power/control");
   metrics_file = open_if_there(dir + "/gpu_metrics");
   level_file = open_if_there(dir + "/power_dpm_force_performance_level");
   profile_file = open_if_there(dir + "/pp_power_profile_mode");
   const auto kernel = kernel_release(sysroot);
-  reading_keeps_awake = quirk_applies(QuirkId::PollingKeepsAwake, device.family, kernel);
+  // Intel's drivers restart the timer with every read, whatever the kernel (xe_pm_runtime_put).
+  reading_keeps_awake =
+      device.vendor_id == kVendorIntel || quirk_applies(QuirkId::PollingKeepsAwake, device.family, kernel);
   gfxclk_stuck = quirk_applies(QuirkId::GfxclkStuck1200, device.family, kernel);
   if (const auto ms = parse_integer(read_text_or_empty(dir + "/power/autosuspend_delay_ms")); ms && *ms >= 0)
     autosuspend = std::chrono::milliseconds(*ms);
@@ -253,8 +269,9 @@ bool Sampler::Impl::held(SteadyTime now) const {
 void Sampler::Impl::hold_if_idle(SteadyTime now) {
   hold_until = {};
   if (!reading_keeps_awake || autosuspend == Duration{} || !control) return;
-  const auto& busy = slot(ReadingId::UtilizationGfx).reading;
-  if (busy.status != ReadingStatus::Valid || busy.value > kIdlePercent) return;
+  // Of Intel's the clock says it: it is 0 while the engines are powered down.
+  const auto& busy = slot(intel ? ReadingId::ClockGfx : ReadingId::UtilizationGfx).reading;
+  if (busy.status != ReadingStatus::Valid || busy.value > (intel ? 0 : kIdlePercent)) return;
   const auto got = read(control, "power/control", buffer);
   if (got.sys_errno == 0 && trimmed(got.text) == "auto") hold_until = now + autosuspend + kHoldMargin;
 }
@@ -292,6 +309,54 @@ std::optional<Values> Sampler::Impl::parsed(Source& source, std::string_view tex
   return source.last_values;
 }
 
+// The mean power since the last look at the counter; nothing at the first one, and when the counter began anew.
+std::optional<double> Sampler::Impl::power_of(Source& source, double joules) const {
+  const auto before = std::exchange(source.last_energy, std::pair(joules, time));
+  const auto seconds = before ? std::chrono::duration<double>(time - before->second).count() : 0;
+  if (!before || seconds <= 0 || joules < before->first) return std::nullopt;
+  return (joules - before->first) / seconds;
+}
+
+void Sampler::Impl::find_render_node() {
+  std::vector<DeviceInfo> one = {device};
+  attach_drm_nodes("", one);
+  if (one.front().render_node.empty()) return;
+  render_node = "/dev/dri/" + one.front().render_node;
+  auto& s = slot(ReadingId::VramLosses);
+  s.from_file = s.wakes = true;
+}
+
+void Sampler::Impl::ask_render_node() {
+  auto& s = slot(ReadingId::VramLosses);
+  note(render_node);
+  const auto losses = vram_losses(render_node);
+  if (losses) return set_value(s, nullptr, *losses);
+  // Not there, or an older driver; a machine's rules may keep it from us.
+  const int why = losses.error().sys_errno;
+  const bool none = why == ENOENT || why == ENXIO || why == EINVAL || why == EACCES || why == EPERM;
+  if (none && !s.worked) {
+    render_node.clear();
+    s.reading = {s.reading.id, ReadingStatus::Unsupported, 0, 0};
+    return;
+  }
+  set_failed(s, why);
+}
+
+void Sampler::Impl::read_intel(bool rare) {
+  const auto from = [this](const Fd& fd, std::string_view file) { return read(fd, file, buffer); };
+  throttle = {};
+  if (const auto reasons = intel->throttle(from)) {
+    throttle.believed = *reasons;
+    throttle.known = true;
+  }
+  if (!rare) return;
+  for (const auto& counted : intel->errors(from)) {
+    auto& s = slot(counted.id);
+    s.from_file = s.wakes = true;
+    s.reading = counted;
+  }
+}
+
 // AER: errors of the link are counted at whichever end saw them; the sum is what the link did.
 void Sampler::Impl::add_other_ports(const Source& source, Values& values) {
   for (const auto& port : source.other_ports) {
@@ -323,6 +388,8 @@ void Sampler::Impl::read_source(Source& source) {
     const bool list = source.row != nullptr && source.row->parse == SourceParse::BadPages;
     if (got.sys_errno == 0 && list && !got.text.empty()) got.text = all_pages(source, got.text);
     if (got.sys_errno == 0) values = parsed(source, got.text);
+    const bool energy = source.row != nullptr && source.row->parse == SourceParse::Energy;
+    if (energy && values && (*values)[0]) (*values)[0] = power_of(source, *(*values)[0]);
   }
   const bool empty = source.fd && got.sys_errno == 0 && trimmed(got.text).empty();
   if (!source.other_ports.empty()) {
@@ -533,6 +600,7 @@ Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
   auto& d = *impl_;
   const bool was_asleep = d.power != PowerState::Active;
+  d.time = now;
   d.power = d.read_power();
   slow = slow || was_asleep;  // what a fast sample repeats is from before the sleep
   const bool awake = d.power == PowerState::Active;
@@ -545,6 +613,9 @@ void Sampler::sample(bool slow, SteadyTime now, Sample& out) {
       d.read_link_maxima();
     }
     d.apply_metrics();
+    const bool rare = slow && (d.slow_samples - 1) % kRareEvery == 0;
+    if (d.intel) d.read_intel(rare);
+    if (rare && !d.render_node.empty()) d.ask_render_node();
     d.cross_check();
     d.hold_if_idle(now);
   } else if (!awake) {

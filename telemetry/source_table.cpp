@@ -37,7 +37,7 @@ constexpr std::array kDefaults = std::to_array<DefaultNumber>(
     {{"edge", 1}, {"junction", 2}, {"mem", 3}, {"sclk", 1}, {"mclk", 2}, {"vddgfx", 0}, {"vddnb", 1}, {"vddboard", 2}});
 
 // "temp{edge}_input" -> "temp1_input".
-std::optional<std::string> resolve_label(std::string_view pattern, const std::string& hwmon) {
+std::optional<std::string> resolve_label(std::string_view pattern, const std::string& hwmon, bool defaults) {
   const auto open = pattern.find('{');
   if (open == std::string_view::npos) return std::string(pattern);
   const auto close = pattern.find('}', open);
@@ -49,13 +49,30 @@ std::optional<std::string> resolve_label(std::string_view pattern, const std::st
       return kind + std::to_string(n) + tail;
   }
   for (const auto& row : kDefaults) {
-    if (row.label != label) continue;
+    if (!defaults || row.label != label) continue;
     const std::string base = kind + std::to_string(row.number);
     std::error_code error;
     // A label that says something else means that this number is another sensor.
     if (!std::filesystem::exists(hwmon + "/" + base + "_label", error)) return base + tail;
   }
   return std::nullopt;
+}
+
+struct Hwmon {
+  std::string_view prefix, driver;
+};
+constexpr std::array kHwmons = std::to_array<Hwmon>({{"hwmon:", "amdgpu"}, {"xe:", "xe"}, {"i915:", "i915"}});
+
+// "card0"; empty where the device has none.
+std::string drm_card(const std::string& device_dir) {
+  std::error_code error;
+  std::string card;
+  for (std::filesystem::directory_iterator it(device_dir + "/drm", error), end; !error && it != end;
+       it.increment(error)) {
+    const auto name = it->path().filename().string();
+    if (name.starts_with("card") && name.find('-') == std::string::npos) card = name;
+  }
+  return card;
 }
 
 }  // namespace
@@ -66,14 +83,22 @@ std::span<const SourceRow> source_table() {
 
 std::optional<LocatedFile> locate(const SourceRow& row, const std::string& device_dir, const std::string& hwmon_dir,
                                   const std::string& card_end) {
-  constexpr std::string_view hwmon_prefix = "hwmon:";
   constexpr std::string_view slot_prefix = "slot:";
-  if (row.file.starts_with(hwmon_prefix)) {
-    if (hwmon_dir.empty()) return std::nullopt;
-    const auto name = resolve_label(row.file.substr(hwmon_prefix.size()), hwmon_dir);
+  constexpr std::string_view card_prefix = "card:";
+  for (const auto& [prefix, driver] : kHwmons) {
+    if (!row.file.starts_with(prefix)) continue;
+    // By the name that its driver gives it: another one's files have other meanings.
+    if (hwmon_dir.empty() || read_text_or_empty(hwmon_dir + "/name") != driver) return std::nullopt;
+    const auto name = resolve_label(row.file.substr(prefix.size()), hwmon_dir, driver == "amdgpu");
     if (!name) return std::nullopt;
     return LocatedFile{hwmon_dir + "/" + *name,
                        "hwmon/" + std::filesystem::path(hwmon_dir).filename().string() + "/" + *name};
+  }
+  if (row.file.starts_with(card_prefix)) {
+    const auto card = drm_card(device_dir);
+    if (card.empty()) return std::nullopt;
+    const std::string shown = "drm/" + card + "/" + std::string(row.file.substr(card_prefix.size()));
+    return LocatedFile{device_dir + "/" + shown, shown};
   }
   if (row.file.starts_with(slot_prefix)) {
     const std::string name(row.file.substr(slot_prefix.size()));

@@ -14,7 +14,7 @@ namespace gpuhealth::telemetry {
 
 enum class SourceTier : std::uint8_t { Fast, Slow, Rare };
 enum class SourceAccess : std::uint8_t { Wakes, Safe };
-enum class SourceParse : std::uint8_t { Integer, Dpm, LinkSpeed, Aer, BadPages, AllOnes };
+enum class SourceParse : std::uint8_t { Integer, Dpm, LinkSpeed, Aer, BadPages, AllOnes, Energy };
 
 struct SourceRow {
   std::string_view file;

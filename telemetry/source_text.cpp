@@ -25,6 +25,7 @@ std::optional<Values> parse_text(const SourceRow* row, std::string_view text) {
   std::optional<double> one;
   switch (row->parse) {
     case SourceParse::Integer:
+    case SourceParse::Energy:
       if (const auto n = parse_integer(text)) one = static_cast<double>(*n) * row->scale;
       break;
     case SourceParse::LinkSpeed:

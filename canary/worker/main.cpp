@@ -12,6 +12,7 @@
 #include <string>
 
 #include "canary/measurement.hpp"
+#include "canary/worker/devices.hpp"
 #include "canary/worker/environment.hpp"
 #include "canary/worker/supervisor.hpp"
 #include "core/exit_codes.hpp"
@@ -36,6 +37,7 @@ constexpr const char* kUsage =
     "  --progress         name each canary on standard error when it begins\n"
     "  --json             one JSON object a line (the default, and the only form)\n"
     "  --list             print the canaries and end\n"
+    "  --devices          print what the runtime (--backend hip, opencl or cuda) sees, by its own numbers, and end\n"
     "  --version          print the version and end\n"
     "  --help             print this and end\n"
     "\n"
@@ -47,6 +49,7 @@ struct Line {
   int tier = 1;
   std::vector<std::string> only;
   bool progress = false;
+  bool devices = false;
   double deadline = 0;
   int exit_code = -1;  // at once, when not negative
 };
@@ -74,11 +77,12 @@ enum Option : int {
   Progress,
   JsonLines,
   List,
+  Devices,
   Version,
   Help
 };
 
-constexpr std::array<option, 13> kOptions = {{{"backend", required_argument, nullptr, Backend},
+constexpr std::array<option, 14> kOptions = {{{"backend", required_argument, nullptr, Backend},
                                               {"tier", required_argument, nullptr, Tier},
                                               {"only", required_argument, nullptr, Only},
                                               {"device", required_argument, nullptr, Device},
@@ -88,6 +92,7 @@ constexpr std::array<option, 13> kOptions = {{{"backend", required_argument, nul
                                               {"progress", no_argument, nullptr, Progress},
                                               {"json", no_argument, nullptr, JsonLines},
                                               {"list", no_argument, nullptr, List},
+                                              {"devices", no_argument, nullptr, Devices},
                                               {"version", no_argument, nullptr, Version},
                                               {"help", no_argument, nullptr, Help},
                                               {nullptr, 0, nullptr, 0}}};
@@ -127,6 +132,9 @@ std::string take(Line& line, int option, const std::string& value) {
       return "";
     case Progress:
       line.progress = true;
+      return "";
+    case Devices:
+      line.devices = true;
       return "";
     default:
       return "";
@@ -221,6 +229,13 @@ int exit_code(const std::vector<Measurement>& lines) {
 int main(int argc, char** argv) {
   Line line = parse(argc, argv);
   if (line.exit_code >= 0) return line.exit_code;
+  if (line.devices) {
+    const auto& backend = line.options.backend;
+    if (backend != "hip" && backend != "opencl" && backend != "cuda")
+      return refuse("--devices needs --backend hip, opencl or cuda");
+    print_runtime_devices(backend, line.deadline > 0 ? line.deadline : 30);
+    return std::fflush(stdout) == 0 ? 0 : static_cast<int>(ExitCode::Failed);
+  }
   std::vector<std::string> backends = {line.options.backend};
   if (line.options.backend == "auto")
     backends =

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "canary/worker/devices.hpp"
 #include "canary/worker/gpu.hpp"
 #include "canary/worker/opencl_api.hpp"
 
@@ -420,6 +421,15 @@ bool OpenCl::build(unsigned nonce) {
 }
 
 }  // namespace
+
+Result<std::vector<RuntimeDevice>> list_opencl_devices() {
+  const auto api = load_api();
+  if (!api) return fail(ErrorCode::Unavailable, "not installed: " + api.error().text);
+  std::vector<RuntimeDevice> out;
+  for (const auto& found : list_devices(*api))
+    out.push_back({found.index, found.pci, text_info(*api, found.device, cl::kDeviceName)});
+  return out;
+}
 
 Result<std::unique_ptr<Gpu>> open_opencl(const Selection& selection) {
   const double began = now_us();

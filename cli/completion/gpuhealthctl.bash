@@ -74,7 +74,7 @@ _gpuhealthctl() {
     conditions) own='--all --since' ;;
     explain) own="$(_gpuhealthctl_types) $(_gpuhealthctl_conditions)" ;;
     acknowledge) own=$(_gpuhealthctl_conditions) ;;
-    inspect) own='--sysroot' ;;
+    inspect) own='--sysroot --vendor' ;;
     classify-log) [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; } ;;
     kernel) own='list status advisories safe-to-update plan pin unpin trial bless reject qualify wait hold protect log --root --advisories --expires --reason --reboot --timeout' ;;
     actions)

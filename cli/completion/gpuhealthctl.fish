@@ -25,6 +25,7 @@ complete -c gpuhealthctl -n '__fish_seen_subcommand_from conditions' -l since -x
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l sysroot -x -a '(__fish_complete_directories)' -d 'folder that holds sys'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from decode-metrics' -l type -x -a 'gpu_metrics gpuboard_temp baseboard_temp partition' -d 'kind of file'
+complete -c gpuhealthctl -n '__fish_seen_subcommand_from inspect' -l vendor -x -a 'amd intel' -d 'whose GPUs'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from classify-log' -F
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -a 'list status advisories safe-to-update plan pin unpin trial bless reject qualify wait hold protect log'
 complete -c gpuhealthctl -n '__fish_seen_subcommand_from kernel' -l root -x -a '(__fish_complete_directories)' -d 'folder with boot, etc and lib'

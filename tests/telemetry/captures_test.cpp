@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "telemetry/inspect.hpp"
+#include "telemetry/intel.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::telemetry {
@@ -332,6 +333,34 @@ TEST_F(Captures, CardsOfOtherVendorsAreNamedAndLeftAlone) {
       {"sysfs-nonamd/lact-intel-a380-xe", "sysfs-nonamd/lact-intel-cometlake", "sysfs-nonamd/lact-nvidia-rtx4080"});
   EXPECT_TRUE(seen.devices.empty());
   EXPECT_EQ(seen.notes.size(), 3u);
+}
+
+TEST_F(Captures, AnArcA380IsSeenWhereIntelsAreAskedFor) {
+  look_at({"sysfs-nonamd/lact-intel-a380-xe"});
+  const auto seen = inspect(root_.string(), {}, nullptr, kVendorIntel);
+  ASSERT_TRUE(seen);
+  ASSERT_EQ(seen->devices.size(), 1u);
+  const auto& card = seen->devices.front();
+  EXPECT_EQ(to_string(card.device.pci), "0000:08:00.0");
+  EXPECT_EQ(card.device.name, "Arc A380");
+  expect(card, {{"temperature.edge", 56},
+                {"temperature.memory", 54},
+                {"power.cap", 55},
+                {"voltage.gfx", 605},
+                {"fan.rpm", 945},
+                {"clock.gfx", 0},
+                {"clock.gfx_max", 2450},
+                {"clock.gfx_min", 300}});
+  expect_unsupported(card, {"power.average", "power.cap_default", "temperature.edge_critical", "vram.used"});
+  EXPECT_TRUE(card.sample.throttle_known);
+  EXPECT_TRUE(card.sample.throttle.empty());
+}
+
+TEST_F(Captures, TheGraphicsOfAProcessorAreNoDiscreteGpu) {
+  look_at({"sysfs-nonamd/lact-intel-cometlake"});
+  const auto seen = inspect(root_.string(), {}, nullptr, kVendorIntel);
+  ASSERT_TRUE(seen);
+  EXPECT_TRUE(seen->devices.empty());
 }
 
 TEST_F(Captures, AllTogetherNothingIsLostAndNothingTakesOver) {
