@@ -124,11 +124,11 @@ TEST_F(BundleTest, ASecondRollBackTakesNothingAway) {
   ASSERT_TRUE(install(bundle(payload(1))));
   ASSERT_TRUE(install(bundle(payload(2))));
   ASSERT_TRUE(roll_back(root_.string(), "bad", "test", now_));
-  EXPECT_EQ(in_force(), "serial-1");
+  EXPECT_EQ(in_force(), std::vector<std::string>{"serial-1"});
   const auto again = roll_back(root_.string(), "bad", "test", now_);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().text, "bundles/1-fleet is what was returned to; there is no bundle before it");
-  EXPECT_EQ(in_force(), "serial-1");
+  EXPECT_EQ(in_force(), std::vector<std::string>{"serial-1"});
 }
 
 TEST_F(BundleTest, WithoutAMachineIdAPartialRollOutIsHeldBackAndSaysWhy) {
