@@ -170,7 +170,8 @@ std::vector<const ReadingInfo*> report_metrics() {
 }
 
 void conclude(Report& r) {
-  std::ranges::stable_sort(r.measurements, {}, &Measurement::time);
+  std::ranges::sort(r.measurements, {},
+                    [](const Measurement& m) { return std::tie(m.time, m.device, m.canary, m.metric); });
   add_conditions(r);
   add_actions(r);
   add_changes(r);
@@ -184,7 +185,8 @@ void conclude(Report& r) {
     const auto it = std::ranges::find(r.machine.devices, row.device, &dbus::DeviceView::id);
     if (it != r.machine.devices.end()) row.device = label(*it);
   }
-  std::ranges::stable_sort(r.timeline, std::ranges::greater{}, &TimelineRow::time);
+  std::ranges::sort(r.timeline, std::ranges::greater{},
+                    [](const TimelineRow& row) { return std::tie(row.time, row.text); });
   if (r.timeline.size() > kMostRows) {
     r.notes.push_back("The timeline shows the last " + std::to_string(kMostRows) + " of " +
                       std::to_string(r.timeline.size()) + " rows.");

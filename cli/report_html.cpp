@@ -224,7 +224,7 @@ void add_canaries(Html& out, const Report& r) {
     std::ranges::copy_if(r.ratios, std::back_inserter(curves), [&](const auto& c) { return c.device == device; });
     // Those that fare worst: six lines can be told apart.
     const auto worst = [](const RatioCurve& c) { return std::ranges::max(c.points, {}, &RatioPoint::slower).slower; };
-    std::ranges::stable_sort(curves, std::ranges::greater{}, worst);
+    std::ranges::sort(curves, std::ranges::greater{}, [&](const RatioCurve& c) { return std::pair(worst(c), c.name); });
     out.raw("<h3>{}</h3>\n", html_text(device));
     begin_figure(out, "Times slower than at first");
     const auto shown =

@@ -213,6 +213,13 @@ class Desktop(unittest.TestCase):
         self.assertIn("Your graphics card is too hot|CRITICAL", self.urgencies())
         self.assertIn("Your graphics card is slower than it was|NORMAL", self.urgencies())
 
+    def test_the_manual_names_every_option(self):
+        said = subprocess.run([BIN / "gpuhealth-notify", "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+        options = set(re.findall(r"--[a-z-]+", said))
+        self.assertGreater(len(options), 4)
+        manual = (SOURCE / "docs/man/gpuhealth-notify.1").read_text().replace("\\-", "-")
+        self.assertEqual({o for o in options if o not in manual}, set())
+
     def test_urgency_follows_severity_and_a_change_replaces_the_notice(self):
         self.start_agent()
         self.condition(Severity="warning")

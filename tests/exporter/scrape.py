@@ -126,6 +126,13 @@ class Scrape(unittest.TestCase):
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True)
         self.assertEqual((checked.returncode, checked.stdout, checked.stderr), (0, "", ""))
 
+    def test_the_manual_names_every_option(self):
+        said = subprocess.run([BIN / "gpuhealth-exporter", "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+        options = set(re.findall(r"--[a-z-]+", said))
+        self.assertGreater(len(options), 4)
+        manual = (SOURCE / "docs/man/gpuhealth-exporter.8").read_text().replace("\\-", "-")
+        self.assertEqual({o for o in options if o not in manual}, set())
+
     def test_promtool_sees_what_is_wrong(self):
         wrong = "# TYPE gpuhealth_temperature_fahrenheit_total gauge\ngpuhealth_temperature_fahrenheit_total 1\n"
         self.assertNotEqual(subprocess.run(["promtool", "check", "metrics"], input=wrong, text=True, capture_output=True).returncode, 0)
