@@ -192,7 +192,15 @@ TEST_F(RobustnessTest, WhenMemoryFailsWhatWasKeptIsSoundAfterwards) {
   fs::remove(refuse);
   if (!ended) {  // it did without, and is itself again
     EXPECT_TRUE(await_samples(2));
+    const auto open = client().conditions();
+    ASSERT_TRUE(open);
+    const auto still = test::find(*open, ConditionType::Overheating, id_of(a_));
+    ASSERT_TRUE(still);
+    EXPECT_EQ(still->id, before->id) << daemon->said();
+    ASSERT_TRUE(await([](dbus::Client& c) { return c.manager()->store_problem.empty(); }));
     ASSERT_EQ(stop(), 0);
+    daemon->says("nothing more");
+    std::printf("it said:\n%s", daemon->said().c_str());
   }
   start();
   const auto after = await_confirmed(ConditionType::Overheating, id_of(a_));
