@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -97,6 +98,11 @@ void read_identity(const std::string& dir, const NameTable& names, DeviceInfo& d
   read_names(dir, names, device);
 }
 
+// Of descriptors or memory: that says nothing of the device.
+bool is_our_own_want(int sys_errno) {
+  return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM;
+}
+
 std::string note_on_other_vendor(unsigned vendor, unsigned id, const std::string& driver) {
   char ids[16];
   std::snprintf(ids, sizeof ids, "%04x:%04x", vendor, id);
@@ -141,12 +147,20 @@ Result<std::vector<PciAddress>> list_gpus(const std::string& sysroot, std::vecto
   std::error_code error;
   if (!fs::is_directory(root, error))
     return fail(ErrorCode::NotFound, root + ": no such folder; expected a sysfs tree with bus/pci/devices");
+  // A list that could not be read whole is none: who takes it for one takes every GPU for gone.
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
+    names.push_back(it->path().filename().string());
+  if (error) return fail_errno("cannot list " + root, error.value());
+  std::ranges::sort(names);
   std::vector<PciAddress> found;
-  for (const auto& name : entries(root)) {
+  for (const auto& name : names) {
     const auto address = parse_pci_address(name);
     if (!address || (at && !at(*address))) continue;
     const std::string dir = root + "/" + name;
-    const auto pci_class = parse_hex(read_text_or_empty(dir + "/class"));
+    const auto class_text = read_text(dir + "/class");
+    if (!class_text && is_our_own_want(class_text.error().sys_errno)) return tl::unexpected(class_text.error());
+    const auto pci_class = parse_hex(class_text.value_or(""));
     if (!pci_class || ((*pci_class >> 16) != kClassDisplay && (*pci_class >> 16) != kClassAccelerator)) continue;
     const auto vendor = hex16(dir + "/vendor");
     const auto id = hex16(dir + "/device");
