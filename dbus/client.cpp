@@ -278,7 +278,7 @@ Result<Snapshot> Client::snapshot() {
   Reader rest(properties->get());
   out.manager_properties = read_loose_properties(rest);
   Reader others(objects->get());
-  out.others = read_loose_objects(others, {kLooseActionInterface, kLooseKernelInterface});
+  out.others = read_loose_objects(others, {kActionInterface, kKernelInterface});
   for (const Reader* in : {&manager, &known, &rest, &others}) {
     if (in->error() < 0) return unreadable(in->error());
   }

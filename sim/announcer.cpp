@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "core/fd.hpp"
@@ -65,6 +67,9 @@ constexpr sd_bus_vtable kAuthorityTable[] = {
     SD_BUS_VTABLE_END,
 };
 
+constexpr int kMostAttempts = 500;
+constexpr std::chrono::milliseconds kPause{10};
+
 }  // namespace
 
 struct Announcer::Impl {
@@ -78,12 +83,19 @@ Announcer::~Announcer() = default;
 Result<std::unique_ptr<Announcer>> Announcer::start(const std::string& bus_address, Polkit polkit) {
   auto impl = std::make_unique<Impl>();
   impl->polkit = polkit;
-  sd_bus* raw = nullptr;
-  int r = sd_bus_new(&raw);
-  impl->bus.reset(raw);
-  if (r >= 0) r = sd_bus_set_address(raw, bus_address.c_str());
-  if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
-  if (r >= 0) r = sd_bus_start(raw);
+  int r = 0;
+  // The bus's socket is there a moment before it listens.
+  for (int i = 0; i < kMostAttempts; ++i) {
+    sd_bus* fresh = nullptr;
+    r = sd_bus_new(&fresh);
+    impl->bus.reset(fresh);
+    if (r >= 0) r = sd_bus_set_address(fresh, bus_address.c_str());
+    if (r >= 0) r = sd_bus_set_bus_client(fresh, 1);
+    if (r >= 0) r = sd_bus_start(fresh);
+    if (r != -ECONNREFUSED && r != -ENOENT) break;
+    std::this_thread::sleep_for(kPause);
+  }
+  sd_bus* raw = impl->bus.get();
   if (r >= 0) r = sd_bus_request_name(raw, kLogin, 0);
   if (r >= 0 && polkit != Polkit::Absent) {
     r = sd_bus_add_object_vtable(raw, nullptr, "/org/freedesktop/PolicyKit1/Authority",

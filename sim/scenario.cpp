@@ -13,63 +13,14 @@
 
 #include "canary/measurement.hpp"
 #include "core/action.hpp"
+#include "sim/scenario_names.hpp"
 #include "sim/state_fields.hpp"
 #include "sim/yaml_doc.hpp"
 
 namespace gpuhealth::sim {
 namespace {
 
-using std::string_view;
 constexpr std::size_t kLargest = 1U << 20U;
-
-template <class T>
-struct Named {
-  string_view name;
-  T value;
-};
-
-constexpr auto kModels = std::to_array<Named<CardModel (*)()>>({{"rx580", rx580},
-                                                                {"rx6900xt", rx6900xt},
-                                                                {"rx7900xtx", rx7900xtx},
-                                                                {"rx9070", rx9070},
-                                                                {"phoenix", phoenix_apu},
-                                                                {"mi210", mi210},
-                                                                {"mi300x", mi300x}});
-constexpr auto kErrors = std::to_array<Named<int>>({{"EACCES", EACCES},
-                                                    {"EBUSY", EBUSY},
-                                                    {"EINVAL", EINVAL},
-                                                    {"EIO", EIO},
-                                                    {"ENODATA", ENODATA},
-                                                    {"ENODEV", ENODEV},
-                                                    {"ENOENT", ENOENT},
-                                                    {"EOPNOTSUPP", EOPNOTSUPP},
-                                                    {"EPERM", EPERM},
-                                                    {"EREMOTEIO", EREMOTEIO},
-                                                    {"ETIME", ETIME},
-                                                    {"ETIMEDOUT", ETIMEDOUT}});
-constexpr auto kDaemonSteps = std::to_array<Named<DaemonStep>>({{"stop", DaemonStep::Stop},
-                                                                {"start", DaemonStep::Start},
-                                                                {"kill", DaemonStep::Kill},
-                                                                {"reload", DaemonStep::Reload}});
-constexpr auto kBusSteps = std::to_array<Named<BusStep>>({{"restart", BusStep::Restart}});
-constexpr auto kPolkits = std::to_array<Named<Polkit>>(
-    {{"absent", Polkit::Absent}, {"allows", Polkit::Allows}, {"refuses", Polkit::Refuses}});
-constexpr auto kForms = std::to_array<Named<UserptrForm>>(
-    {{"healthy", UserptrForm::Healthy}, {"fixed", UserptrForm::Fixed}, {"stall", UserptrForm::Stall}});
-constexpr auto kAccesses = std::to_array<Named<AccessKind>>(
-    {{"opens", AccessKind::Open}, {"reads", AccessKind::Read}, {"writes", AccessKind::Write}});
-
-template <class T, std::size_t N>
-std::array<string_view, N> names_of(const std::array<Named<T>, N>& rows) {
-  std::array<string_view, N> out{};
-  std::ranges::transform(rows, out.begin(), &Named<T>::name);
-  return out;
-}
-
-template <std::size_t N>
-std::vector<string_view> words(const std::array<string_view, N>& fixed) {
-  return {fixed.begin(), fixed.end()};
-}
 
 class Parser {
  public:
