@@ -37,6 +37,7 @@ void Daemon::Impl::start_kernel() {
   };
   on.gpu_ids = [this] {
     std::vector<std::string> out;
+    out.reserve(devices.size());
     for (const auto& [id, device] : devices) out.push_back(id);
     return out;
   };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actions/request.hpp"
+#include "core/sorted.hpp"
 #include "daemon/policy_impl.hpp"
 #include "policy/scenario.hpp"
 
@@ -313,7 +314,7 @@ void PolicyService::old_events(const std::vector<Event>& old) {
     });
     if (!known) events.push_back(std::move(past));
   }
-  std::ranges::stable_sort(events, {}, &policy::PastEvent::time);
+  sort_stable(events, [](const auto& a, const auto& b) { return a.time < b.time; });
   impl_->look_soon();
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "grub/sorted.hpp"
+#include "core/sorted.hpp"
 
 namespace gpuhealth::grub {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "grub/sorted.hpp"
+#include "core/sorted.hpp"
 #include "grub/version.hpp"
 
 namespace gpuhealth::grub {

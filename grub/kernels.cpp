@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "core/sorted.hpp"
 #include "grub/image.hpp"
-#include "grub/sorted.hpp"
 
 namespace gpuhealth::grub {
 namespace {

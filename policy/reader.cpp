@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/nearest.hpp"
-#include "grub/sorted.hpp"
+#include "core/sorted.hpp"
 
 namespace gpuhealth::policy {
 namespace {
@@ -55,7 +55,7 @@ void Mistakes::unknown(const yaml::Node& node, std::string_view what, std::span<
 }
 
 std::vector<yaml::Mistake> Mistakes::take() {
-  grub::sort_stable(list_, [](const yaml::Mistake& a, const yaml::Mistake& b) {
+  sort_stable(list_, [](const yaml::Mistake& a, const yaml::Mistake& b) {
     // What concerns the file as a whole comes last.
     return (a.at.line > 0) != (b.at.line > 0) ? a.at.line > 0 : a.at < b.at;
   });

@@ -188,6 +188,7 @@ std::vector<Reading> IntelFiles::errors(const Read& read) const {
     }
   }
   std::vector<Reading> out;
+  out.reserve(sums.size());
   for (const auto& [id, reading] : sums) out.push_back(reading);
   return out;
 }

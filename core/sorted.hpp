@@ -5,15 +5,15 @@
 
 #include <iterator>
 #include <list>
-#include <vector>
 
-namespace gpuhealth::grub {
+namespace gpuhealth {
 
-template <class T, class Before>
-void sort_stable(std::vector<T>& items, Before before) {
-  std::list<T> list(std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+template <class Items, class Before>
+void sort_stable(Items& items, Before before) {
+  std::list<typename Items::value_type> list(std::make_move_iterator(items.begin()),
+                                             std::make_move_iterator(items.end()));
   list.sort(before);
   items.assign(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
 }
 
-}  // namespace gpuhealth::grub
+}  // namespace gpuhealth
