@@ -44,19 +44,19 @@ std::string fill_template(const Asked& asked, const std::string& text) {
 
 std::string event_json(const Asked& asked) {
   const ActionRequest& request = *asked.request;
-  using Json = nlohmann::ordered_json;
-  Json event = Json::parse(asked.event, nullptr, false);
+  using Object = nlohmann::ordered_json;
+  Object event = Object::parse(asked.event, nullptr, false);
   if (event.is_discarded()) event = nullptr;
-  const Json out = {{"host", asked.machine->outside.host},
-                    {"action", to_string(request.kind)},
-                    {"device", request.device},
-                    {"pci", asked.target ? asked.target->pci : std::string()},
-                    {"policy", request.policy},
-                    {"rule", request.rule},
-                    {"condition", request.condition},
-                    {"reason", request.reason},
-                    {"event", event}};
-  return out.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const Object out = {{"host", asked.machine->outside.host},
+                      {"action", to_string(request.kind)},
+                      {"device", request.device},
+                      {"pci", asked.target ? asked.target->pci : std::string()},
+                      {"policy", request.policy},
+                      {"rule", request.rule},
+                      {"condition", request.condition},
+                      {"reason", request.reason},
+                      {"event", event}};
+  return out.dump(-1, ' ', true, Object::error_handler_t::replace);
 }
 
 }  // namespace gpuhealth::actions

@@ -152,7 +152,7 @@ Result<void> PolicyService::Impl::reload() {
       window = wanted;
       on.want_events(clock.now().wall - window);
     }
-    on.log(Severity::Info, std::to_string(store.set().policies.size()) + " policies read");
+    on.log(Severity::Info, "policies read: " + std::to_string(store.set().policies.size()));
     if (!before.empty()) on.event(Severity::Info, "policy.loaded", "", "the policies are sound again and in force");
   } else if (store.problem() != before) {
     on.event(Severity::Warning, "policy.problem", "",
