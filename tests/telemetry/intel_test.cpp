@@ -126,7 +126,8 @@ TEST_F(Intel, ALimitThatIsOffIsNoLimitOfZeroWatts) {
   as_xe();
   set("hwmon/hwmon4/power1_max", "0");
   auto s = sampler();
-  const auto* cap = sample(s, 100).find(ReadingId::PowerCap);
+  const auto seen = sample(s, 100);
+  const auto* cap = seen.find(ReadingId::PowerCap);
   ASSERT_NE(cap, nullptr);
   EXPECT_EQ(cap->status, ReadingStatus::Implausible);
 }
