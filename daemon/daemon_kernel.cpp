@@ -51,7 +51,10 @@ void Daemon::Impl::start_kernel() {
     on.run_canary = [this](const std::string& device) { canaries->ask_now(device, 1); };
     on.baselines = [this] { return canaries->baselines(); };
   }
-  on.changed = [this](const dbus::KernelState& state) { bus.set_kernel(state); };
+  on.changed = [this](const dbus::KernelState& state) {
+    bus.set_kernel(state);
+    if (policies) policies->advisories_changed();
+  };
   on.event = [this](Severity severity, const std::string& type, const std::string& text) {
     event(severity, type, {}, text);
   };

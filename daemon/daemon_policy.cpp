@@ -118,7 +118,9 @@ std::vector<policy::DeviceState> Daemon::Impl::policy_devices() const {
   return out;
 }
 
+// Where there is no kernel service the tree is somebody's, and small.
 std::vector<std::string> Daemon::Impl::running_advisories() const {
+  if (kernel) return kernel->state().advisories;
   const std::string root = !options.root.empty() ? options.root : options.sysroot.empty() ? "/" : options.sysroot;
   const auto tree = Tree::open(root);
   const auto inventory = tree ? grub::take_inventory(*tree) : tl::unexpected<Error>(tree.error());

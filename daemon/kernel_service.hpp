@@ -49,7 +49,8 @@ class KernelService {
   void run_ended(const std::string& device);
   void confirmed(const Condition& condition);
   void asked(const dbus::KernelRequest& request, std::function<void(Result<void>)> then);
-  void stopped();  // the daemon was told to stop
+  void stopped();                                                          // the daemon was told to stop
+  [[nodiscard]] const dbus::KernelState& state() const { return state_; }  // empty until it was looked at
 
  private:
   void put(Words words, Ended ended);

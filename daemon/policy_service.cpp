@@ -271,6 +271,10 @@ void PolicyService::look() {
   impl_->devices_known = true;
   impl_->look();
 }
+void PolicyService::advisories_changed() {
+  impl_->advisories_are_old = true;
+  impl_->look_soon();
+}
 void PolicyService::devices_changed() {
   impl_->advisories_are_old = true;
   for (const auto& record : impl_->actions.records()) impl_->record_changed(record);  // their names are known now

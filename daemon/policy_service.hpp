@@ -62,6 +62,7 @@ class PolicyService {
   void look();
   void changed();  // something did: looked at once, when the loop comes round
   void devices_changed();
+  void advisories_changed();
   void happened(const Event& event);
   void old_events(const std::vector<Event>& events);  // of history, in any order
   void condition_cleared(const std::string& condition);

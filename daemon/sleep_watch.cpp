@@ -39,17 +39,7 @@ struct SleepWatch::Impl : std::enable_shared_from_this<Impl> {
 };
 
 int SleepWatch::Impl::open() {
-  sd_bus* raw = nullptr;
-  int r = 0;
-  if (address.empty()) {
-    r = sd_bus_open_system(&raw);
-  } else {
-    r = sd_bus_new(&raw);
-    if (r >= 0) r = sd_bus_set_address(raw, address.c_str());
-    if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
-    if (r >= 0) r = sd_bus_start(raw);
-  }
-  bus.reset(raw);
+  int r = dbus::open_bus(bus, address);
   if (r < 0) return r;
   sd_bus_slot* raw_slot = nullptr;
   // Nobody waits for the bus's answer: a bus that does not greet would hold up the loop.

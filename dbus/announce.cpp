@@ -79,48 +79,36 @@ bool tell_removals(sd_bus* bus, Model& model) {
   return model.removals.empty();
 }
 
-bool tell_devices(sd_bus* bus, Model& model) {
-  for (auto& [path, object] : model.devices) {
-    if (object.announced && object.changed.none()) continue;
+bool more_to_tell(const ConditionObject& object) {
+  return object.life_changed;
+}
+template <class Object>
+bool more_to_tell(const Object& /*object*/) {
+  return false;
+}
+
+// New objects and changed properties; `also` tells what else there is to tell of one. False: the queue is full.
+template <class Objects, std::size_t N, class Also>
+bool tell(sd_bus* bus, Objects& objects, const char* interface, const char* const (&names)[N], Also also) {
+  for (auto& [path, object] : objects) {
+    if (object.announced && object.changed.none() && !more_to_tell(object)) continue;
     if (!room(bus)) return false;
     if (!object.announced) {
       sd_bus_emit_object_added(bus, path.c_str());
       object.changed.reset();
     }
     object.announced = true;
-    properties_changed(bus, path.c_str(), kDeviceInterface, object.changed, device_property::kNames);
+    properties_changed(bus, path.c_str(), interface, object.changed, names);
+    also(object);
   }
   return true;
 }
 
 bool tell_conditions(sd_bus* bus, Model& model) {
-  for (auto& [path, object] : model.conditions) {
-    if (object.announced && object.changed.none() && !object.life_changed) continue;
-    if (!room(bus)) return false;
-    if (!object.announced) {
-      sd_bus_emit_object_added(bus, path.c_str());
-      object.changed.reset();
-    }
-    object.announced = true;
-    properties_changed(bus, path.c_str(), kConditionInterface, object.changed, condition_property::kNames);
+  return tell(bus, model.conditions, kConditionInterface, condition_property::kNames, [&](auto& object) {
     if (object.life_changed) condition_changed(bus, object.condition);
     object.life_changed = false;
-  }
-  return true;
-}
-
-bool tell_actions(sd_bus* bus, Model& model) {
-  for (auto& [path, object] : model.actions) {
-    if (object.announced && object.changed.none()) continue;
-    if (!room(bus)) return false;
-    if (!object.announced) {
-      sd_bus_emit_object_added(bus, path.c_str());
-      object.changed.reset();
-    }
-    object.announced = true;
-    properties_changed(bus, path.c_str(), kActionInterface, object.changed, action_property::kNames);
-  }
-  return true;
+  });
 }
 
 }  // namespace
@@ -132,8 +120,10 @@ std::size_t queued_messages(sd_bus* bus) {
 
 bool announce(sd_bus* bus, Model& model) {
   if (!model.anything_to_tell() || !room(bus)) return false;
-  if (!tell_removals(bus, model) || !tell_devices(bus, model) || !tell_conditions(bus, model) ||
-      !tell_actions(bus, model) || !tell_events(bus, model))
+  if (!tell_removals(bus, model) ||
+      !tell(bus, model.devices, kDeviceInterface, device_property::kNames, [](auto&) {}) ||
+      !tell_conditions(bus, model) ||
+      !tell(bus, model.actions, kActionInterface, action_property::kNames, [](auto&) {}) || !tell_events(bus, model))
     return true;
   if (model.manager_changed.any()) {
     if (!room(bus)) return true;

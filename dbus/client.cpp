@@ -50,17 +50,8 @@ Error from_bus(const BusError& error, int r) {
 }
 
 Result<BusPtr> open_bus(const std::string& address) {
-  sd_bus* raw = nullptr;
-  int r = 0;
-  if (address.empty()) {
-    r = sd_bus_open_system(&raw);
-  } else {
-    r = sd_bus_new(&raw);
-    if (r >= 0) r = sd_bus_set_address(raw, address.c_str());
-    if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
-    if (r >= 0) r = sd_bus_start(raw);
-  }
-  BusPtr bus(raw);
+  BusPtr bus;
+  const int r = open_bus(bus, address);
   if (r < 0) return no_bus(address.empty() ? "the system bus" : "the bus at " + address, r);
   return bus;
 }

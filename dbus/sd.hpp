@@ -5,6 +5,7 @@
 #include <systemd/sd-bus.h>
 
 #include <memory>
+#include <string>
 
 namespace gpuhealth::dbus {
 
@@ -20,6 +21,21 @@ struct SlotUnref {
 using BusPtr = std::unique_ptr<sd_bus, BusCloser>;
 using MessagePtr = std::unique_ptr<sd_bus_message, MessageUnref>;
 using SlotPtr = std::unique_ptr<sd_bus_slot, SlotUnref>;
+
+// The bus at an address, or without one that of `by_default`. Negative: errno.
+inline int open_bus(BusPtr& to, const std::string& address, int (*by_default)(sd_bus**) = sd_bus_open_system) {
+  sd_bus* raw = nullptr;
+  if (address.empty()) {
+    const int r = by_default(&raw);
+    to.reset(raw);
+    return r;
+  }
+  int r = sd_bus_new(&raw);
+  to.reset(raw);
+  if (r >= 0) r = sd_bus_set_address(raw, address.c_str());
+  if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
+  return r < 0 ? r : sd_bus_start(raw);
+}
 
 class BusError {
  public:

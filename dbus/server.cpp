@@ -27,17 +27,8 @@ constexpr std::chrono::seconds kFirstRetry{1};
 constexpr std::chrono::seconds kLastRetry{30};
 
 Result<BusPtr> open_bus(const Address& address) {
-  sd_bus* raw = nullptr;
-  int r = 0;
-  if (address.value.empty()) {
-    r = sd_bus_open_system(&raw);
-  } else {
-    r = sd_bus_new(&raw);
-    if (r >= 0) r = sd_bus_set_address(raw, address.value.c_str());
-    if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
-    if (r >= 0) r = sd_bus_start(raw);
-  }
-  BusPtr bus(raw);
+  BusPtr bus;
+  const int r = open_bus(bus, address.value);
   if (r < 0) {
     const std::string where = address.value.empty() ? "the system bus" : "the bus at " + address.value;
     return fail(ErrorCode::Unavailable, "cannot connect to " + where + ": " + std::strerror(-r) + "; trying again", -r);

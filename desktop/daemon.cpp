@@ -48,18 +48,10 @@ Call call_of(Wish::Kind kind) {
 }
 
 dbus::BusPtr open_bus(const std::string& address) {
-  sd_bus* raw = nullptr;
   const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
   const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
-  if (where.empty()) {
-    if (sd_bus_open_system(&raw) < 0) return nullptr;
-    return dbus::BusPtr(raw);
-  }
-  if (sd_bus_new(&raw) < 0) return nullptr;
-  dbus::BusPtr bus(raw);
-  const bool ready =
-      sd_bus_set_address(raw, where.c_str()) >= 0 && sd_bus_set_bus_client(raw, 1) >= 0 && sd_bus_start(raw) >= 0;
-  return ready ? std::move(bus) : nullptr;
+  dbus::BusPtr bus;
+  return dbus::open_bus(bus, where) < 0 ? nullptr : std::move(bus);
 }
 
 }  // namespace

@@ -42,17 +42,7 @@ const char* icon_of(Urgency urgency) {
 Result<std::unique_ptr<Screen>> Screen::open(const std::string& address, Answers answers) {
   auto screen = std::make_unique<Screen>();
   screen->answers_ = std::move(answers);
-  sd_bus* raw = nullptr;
-  int r = 0;
-  if (address.empty()) {
-    r = sd_bus_open_user(&raw);
-  } else {
-    r = sd_bus_new(&raw);
-    if (r >= 0) r = sd_bus_set_address(raw, address.c_str());
-    if (r >= 0) r = sd_bus_set_bus_client(raw, 1);
-    if (r >= 0) r = sd_bus_start(raw);
-  }
-  screen->bus_.reset(raw);
+  const int r = dbus::open_bus(screen->bus_, address, sd_bus_open_user);
   if (r < 0)
     return fail(ErrorCode::Unavailable, std::string("cannot connect to the session bus: ") + std::strerror(-r), -r);
   if (auto started = screen->start(); !started) return tl::unexpected(started.error());

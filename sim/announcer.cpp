@@ -86,12 +86,7 @@ Result<std::unique_ptr<Announcer>> Announcer::start(const std::string& bus_addre
   int r = 0;
   // The bus's socket is there a moment before it listens.
   for (int i = 0; i < kMostAttempts; ++i) {
-    sd_bus* fresh = nullptr;
-    r = sd_bus_new(&fresh);
-    impl->bus.reset(fresh);
-    if (r >= 0) r = sd_bus_set_address(fresh, bus_address.c_str());
-    if (r >= 0) r = sd_bus_set_bus_client(fresh, 1);
-    if (r >= 0) r = sd_bus_start(fresh);
+    r = dbus::open_bus(impl->bus, bus_address);
     if (r != -ECONNREFUSED && r != -ENOENT) break;
     std::this_thread::sleep_for(kPause);
   }

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uevents as udevd would multicast them, in a network namespace of the test's own. Needs root.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/netlink.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -21,38 +17,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "core/fd.hpp"
 #include "daemon/hotplug.hpp"
 #include "daemon/log_events.hpp"
+#include "sim/announcer.hpp"
 
 namespace gpuhealth::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-
-// libudev's hash of a subsystem's name (MurmurHash2), by which its socket filters.
-std::uint32_t hash(std::string_view text) {
-  constexpr std::uint32_t m = 0x5bd1e995;
-  auto h = static_cast<std::uint32_t>(text.size());
-  while (text.size() >= 4) {
-    std::uint32_t k = 0;
-    std::memcpy(&k, text.data(), 4);
-    k *= m;
-    k ^= k >> 24U;
-    k *= m;
-    h = (h * m) ^ k;
-    text.remove_prefix(4);
-  }
-  if (text.size() >= 3) h ^= static_cast<std::uint32_t>(static_cast<unsigned char>(text[2])) << 16U;
-  if (text.size() >= 2) h ^= static_cast<std::uint32_t>(static_cast<unsigned char>(text[1])) << 8U;
-  if (!text.empty()) {
-    h ^= static_cast<unsigned char>(text[0]);
-    h *= m;
-  }
-  h ^= h >> 13U;
-  h *= m;
-  return h ^ h >> 15U;
-}
 
 // A namespace without the machine's devices, in which udevd seems to run.
 void enter_namespace() {
@@ -75,37 +47,14 @@ class Uevents : public testing::Test {
         Hotplug::start(io_, [this] { ++changes_; }, [this](const Notice& notice) { notices_.push_back(notice); });
     ASSERT_TRUE(started) << started.error().text;
     hotplug_ = std::move(*started);
-    sender_.reset(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT));
-    sockaddr_nl here{};
-    here.nl_family = AF_NETLINK;
-    ASSERT_EQ(bind(sender_.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
   }
 
   void send(const std::string& action, const std::string& path, const std::string& subsystem,
             const std::vector<std::string>& more = {}) {
-    std::string body = "ACTION=" + action + '\0' + "DEVPATH=" + path + '\0' + "SUBSYSTEM=" + subsystem + '\0';
-    body += "SEQNUM=" + std::to_string(++number_) + '\0';
-    for (const auto& one : more) body += one + '\0';
-    struct Header {
-      std::array<char, 8> prefix{'l', 'i', 'b', 'u', 'd', 'e', 'v', '\0'};
-      std::uint32_t magic = htonl(0xfeedcafe);
-      std::uint32_t header_size = 40;
-      std::uint32_t properties_off = 40;
-      std::uint32_t properties_len = 0;
-      std::uint32_t subsystem_hash = 0;
-      std::uint32_t devtype_hash = 0;
-      std::array<std::uint32_t, 2> tag_bloom{};
-    } header;
-    static_assert(sizeof header == 40);
-    header.properties_len = static_cast<std::uint32_t>(body.size());
-    header.subsystem_hash = htonl(hash(subsystem));
-    const std::string message = std::string(reinterpret_cast<const char*>(&header), sizeof header) + body;
-    sockaddr_nl udev{};
-    udev.nl_family = AF_NETLINK;
-    udev.nl_groups = 2;
-    ASSERT_EQ(
-        sendto(sender_.get(), message.data(), message.size(), 0, reinterpret_cast<const sockaddr*>(&udev), sizeof udev),
-        static_cast<ssize_t>(message.size()));
+    sim::Uevent event{action, subsystem, {}};
+    for (const auto& one : more) event.properties[one.substr(0, one.find('='))] = one.substr(one.find('=') + 1);
+    const auto sent = sim::send_uevent(event, path);
+    ASSERT_TRUE(sent) << sent.error().text;
   }
   // Until `seen` holds; false after ten seconds.
   template <class Seen>
@@ -117,10 +66,8 @@ class Uevents : public testing::Test {
 
   boost::asio::io_context io_;
   std::unique_ptr<Hotplug> hotplug_;
-  Fd sender_;
   int changes_ = 0;
   std::vector<Notice> notices_;
-  std::uint64_t number_ = 0;
 };
 
 constexpr const char kCard[] = "/devices/pci0000:00/0000:00:01.1/0000:03:00.0/drm/card0";

@@ -12,18 +12,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
 BIN, SOURCE, PICTURES = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
-PATIENCE = float(os.environ.get("GPUHEALTH_PATIENCE", "60"))
-BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>session</type><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*" eavesdrop="true"/>
-<allow eavesdrop="true"/></policy></busconfig>
-"""
+sys.path.insert(0, str(SOURCE / "tests/support"))
+from rig import PATIENCE, Rig  # noqa: E402
+
 # Notices of a test stay until they are closed.
 DUNST = """[global]
     width = 520
@@ -60,13 +54,9 @@ DUNST = """[global]
 """
 
 
-class Desktop(unittest.TestCase):
+class Desktop(Rig):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.dir = pathlib.Path(self.folder.name)
-        self.processes = []
-        self.addCleanup(self.stop_all)
+        super().setUp()
         self.system = self.start_bus("system")
         self.session = self.start_bus("session")
         out, into = os.pipe()
@@ -89,16 +79,6 @@ class Desktop(unittest.TestCase):
         (self.dir / name).write_text(f"#!/bin/sh\n{text}\n")
         (self.dir / name).chmod(0o755)
 
-    def start_bus(self, name):
-        path = self.dir / f"{name}.sock"
-        (self.dir / f"{name}.conf").write_text(BUS_CONFIG.format(socket=path))
-        bus = self.start("dbus-daemon", f"--config-file={self.dir}/{name}.conf", "--nofork", "--nopidfile", "--print-address=1",
-                         stdout=subprocess.PIPE)
-        bus.stdout.readline()
-        self.addCleanup(bus.stdout.close)
-        setattr(self, f"{name}_process", bus)
-        return f"unix:path={path}"
-
     def start_dunst(self):
         self.dunst = self.start("dunst", "-config", self.dir / "dunstrc", env=self.environment)
         self.until(lambda: self.dunstctl("count", "displayed") or True, "dunst")
@@ -109,30 +89,8 @@ class Desktop(unittest.TestCase):
                                 self.dir / "details", env=self.environment)
         return self.agent
 
-    def start(self, *words, **more):
-        log = open(self.dir / f"log-{len(self.processes)}", "wb")
-        self.addCleanup(log.close)
-        process = subprocess.Popen([str(w) for w in words], stderr=log, **{"stdout": log, **more})
-        self.processes.append(process)
-        return process
-
-    def stop_all(self):
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
-
-    def until(self, what, text):
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            try:
-                value = what()
-                if value:
-                    return value
-            except subprocess.CalledProcessError:
-                pass
-            time.sleep(0.05)
-        logs = "\n".join(f"{p.name}: {p.read_text(errors='replace')[-1500:]}" for p in sorted(self.dir.glob("log-*")))
-        self.fail(f"{text} did not come in {PATIENCE} s\nshown: {self.history()}\n{logs}")
+    def seen(self):
+        return f"shown: {self.history()}\n"
 
     def dunstctl(self, *words):
         return subprocess.run(["dunstctl", *words], env=self.environment, check=True, capture_output=True, text=True).stdout.strip()
@@ -145,15 +103,6 @@ class Desktop(unittest.TestCase):
             return [{k: v["data"] for k, v in entry.items()} for entry in json.loads(self.dunstctl("history"))["data"][0]]
         except subprocess.CalledProcessError:
             return []
-
-    def control(self, method, *arguments):
-        done = subprocess.run(["busctl", f"--address={self.system}", "call", "org.gpuhealth1", "/control", "test.Control", method,
-                               *arguments], check=True, capture_output=True, text=True)
-        return done.stdout
-
-    def show(self, kind, name, **fields):
-        words = [word for pair in fields.items() for word in pair]
-        self.control("Set", "ssa{ss}", kind, name, str(len(fields)), *words)
 
     def condition(self, name="hot", **fields):
         self.show("condition", name, **{

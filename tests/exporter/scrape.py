@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.error
@@ -21,13 +20,8 @@ import urllib.parse
 import urllib.request
 
 BIN, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>custom</type><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*" eavesdrop="true"/>
-<allow eavesdrop="true"/></policy></busconfig>
-"""
-PATIENCE = float(os.environ.get("GPUHEALTH_PATIENCE", "60"))
+sys.path.insert(0, str(SOURCE / "tests/support"))
+from rig import Rig  # noqa: E402
 
 
 def free_port():
@@ -41,62 +35,20 @@ def get(url):
         return answer.read().decode()
 
 
-class Scrape(unittest.TestCase):
+class Scrape(Rig):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.dir = pathlib.Path(self.folder.name)
-        self.processes = []
-        self.addCleanup(self.stop_all)
-        self.bus = f"unix:path={self.dir}/bus"
-        (self.dir / "bus.conf").write_text(BUS_CONFIG.format(socket=self.dir / "bus"))
-        bus = self.start("dbus-daemon", f"--config-file={self.dir}/bus.conf", "--nofork", "--nopidfile", "--print-address=1",
-                         stdout=subprocess.PIPE)
-        bus.stdout.readline()
-        self.addCleanup(bus.stdout.close)
-
-    def start(self, *words, **more):
-        log = open(self.dir / f"log-{len(self.processes)}", "wb")
-        self.addCleanup(log.close)
-        process = subprocess.Popen([str(w) for w in words], stderr=log, **{"stdout": log, **more})
-        self.processes.append(process)
-        return process
-
-    def stop_all(self):
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
-
-    def until(self, what, text):
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            try:
-                value = what()
-                if value:
-                    return value
-            except (urllib.error.URLError, ConnectionError, subprocess.CalledProcessError):
-                pass
-            time.sleep(0.1)
-        logs = "\n".join(p.read_text(errors="replace")[-2000:] for p in sorted(self.dir.glob("log-*")))
-        self.fail(f"{text} did not come in {PATIENCE} s\n{logs}")
-
-    def control(self, method, *arguments):
-        subprocess.run(["busctl", f"--address={self.bus}", "call", "org.gpuhealth1", "/control", "test.Control", method,
-                        *arguments], check=True, capture_output=True)
-
-    def show(self, kind, name, **fields):
-        words = [word for pair in fields.items() for word in pair]
-        self.control("Set", "ssa{ss}", kind, name, str(len(fields)), *words)
+        super().setUp()
+        self.system = self.start_bus("system")
 
     def start_daemon(self):
-        daemon = self.start(BIN / "test_fake_daemon", self.bus)
+        daemon = self.start(BIN / "test_fake_daemon", self.system)
         self.until(lambda: self.show("device", "card", Id="uid-1", Pci="0000:03:00.0", Name="Radeon RX 7900 XTX", Health="ok",
                                      RuntimeStatus="active", Sampled=str(int(time.time() * 1e6))) or True, "the daemon")
         return daemon
 
     def start_exporter(self, *more):
         self.port = free_port()
-        exporter = self.start(BIN / "gpuhealth-exporter", "--bus", self.bus, "--listen", f"127.0.0.1:{self.port}",
+        exporter = self.start(BIN / "gpuhealth-exporter", "--bus", self.system, "--listen", f"127.0.0.1:{self.port}",
                               "--interval", "0.2", "--canary-results", self.dir / "results.jsonl", *more)
         self.until(self.metrics, "an answer of the exporter")
         return exporter
@@ -194,7 +146,7 @@ class Scrape(unittest.TestCase):
 
     def test_the_textfile_is_written_and_passes_promtool(self):
         self.start_daemon()
-        done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.bus, "--textfile", self.dir / "gpu.prom", "--once"],
+        done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.system, "--textfile", self.dir / "gpu.prom", "--once"],
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         text = (self.dir / "gpu.prom").read_text()
@@ -202,7 +154,7 @@ class Scrape(unittest.TestCase):
         self.assertEqual(subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True).returncode, 0)
 
     def test_without_a_daemon_the_textfile_says_so(self):
-        done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.bus, "--textfile", self.dir / "gpu.prom", "--once"],
+        done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.system, "--textfile", self.dir / "gpu.prom", "--once"],
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("gpuhealth_daemon_up 0", (self.dir / "gpu.prom").read_text())
@@ -217,7 +169,7 @@ class Scrape(unittest.TestCase):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             s.listen()
-            done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.bus, "--listen", f"127.0.0.1:{s.getsockname()[1]}"],
+            done = subprocess.run([BIN / "gpuhealth-exporter", "--bus", self.system, "--listen", f"127.0.0.1:{s.getsockname()[1]}"],
                                   capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 4, done.stderr)
 
