@@ -155,7 +155,7 @@ void Daemon::Impl::on_tick() {
   settle_resets(now.steady);
   mark_stale();
   refresh_bus();
-  if (policies && discovered && (!nvml || nvml_known)) {
+  if (policies && discovered && (!nvml || nvml_known) && !sleeping_since) {
     for (const auto& [id, device] : devices)
       if (slept && ticks > 1) policies->device_came_back(id);
     policies->look();

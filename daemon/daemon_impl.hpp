@@ -160,7 +160,7 @@ struct Daemon::Impl {
   void start_kfd_events();
   void on_kfd_events(const telemetry::KlogFrame& frame);
   void settle_resets(SteadyTime now);
-  void after_reset(Device& device, SteadyTime now);
+  void follow_reset(Device& device, klog::Type type, SteadyTime at);
   void compare_vram_losses(Device& device, const Sample& now);
   void start_sleep_watch();
   void on_falls_asleep();

@@ -37,11 +37,9 @@ void Daemon::Impl::on_kfd_events(const telemetry::KlogFrame& frame) {
     auto* device = item.gpu ? device_at(*item.gpu) : nullptr;
     if (device != nullptr) {
       event.device = device->info.id();
-      if (item.event.type == klog::Type::GpuResetBegin) {
-        device->quiet_until = now.steady + std::chrono::minutes(2);
-        if (now.steady - device->reset_in_log > kLogMayPrecede) device->reset_told = {now.steady, now.wall, event.text};
-      }
-      if (item.event.type == klog::Type::GpuResetSucceeded) after_reset(*device, now.steady);
+      if (item.event.type == klog::Type::GpuResetBegin && now.steady - device->reset_in_log > kLogMayPrecede)
+        device->reset_told = {now.steady, now.wall, event.text};
+      follow_reset(*device, item.event.type, now.steady);
     }
     happened(std::move(event));
   }
@@ -55,11 +53,6 @@ void Daemon::Impl::settle_resets(SteadyTime now) {
     publish(engine.on_sign(device.info, health::Sign::ResetBegan, told, clock.now()));
     publish(engine.on_sign(device.info, health::Sign::ResetSucceeded, {now, clock.now().wall, told.text}, clock.now()));
   }
-}
-
-void Daemon::Impl::after_reset(Device& device, SteadyTime now) {
-  device.quiet_until = now + std::chrono::seconds(5);
-  next_discovery = std::min(next_discovery, now + std::chrono::seconds(5));  // limits and counters are read again
 }
 
 // The counter of amdgpu's ioctl, which tells of a loss that no line of the log did.

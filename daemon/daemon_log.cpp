@@ -3,16 +3,17 @@
 #include "daemon/daemon_impl.hpp"
 
 namespace gpuhealth::daemon {
-namespace {
 
-// While a GPU is reset, and until that is over, nothing looks into what its driver holds (nvtop 168).
-void settle(Device& device, klog::Type type, SteadyTime now) {
-  if (type == klog::Type::GpuResetBegin) device.quiet_until = now + std::chrono::minutes(2);
-  if (type == klog::Type::GpuResetSucceeded) device.quiet_until = now + std::chrono::seconds(5);
-  if (type == klog::Type::GpuResetFailed) device.quiet_until = now + std::chrono::hours(24 * 365);
+// By the kernel log or by the compute driver. While a GPU is reset, and until that is over, nothing looks into what its
+// driver holds (nvtop 168); afterwards limits are read again, and what was in force is written again.
+void Daemon::Impl::follow_reset(Device& device, klog::Type type, SteadyTime at) {
+  if (type == klog::Type::GpuResetBegin) device.quiet_until = at + std::chrono::minutes(2);
+  if (type == klog::Type::GpuResetFailed) device.quiet_until = at + std::chrono::hours(24 * 365);
+  if (type != klog::Type::GpuResetSucceeded) return;
+  device.quiet_until = at + std::chrono::seconds(5);
+  next_discovery = std::min(next_discovery, clock.now().steady + std::chrono::seconds(5));
+  if (policies) policies->device_came_back(device.info.id());
 }
-
-}  // namespace
 
 void Daemon::Impl::start_kernel_log() {
   // A tree of another machine has a log of its own or none.
@@ -48,9 +49,7 @@ void Daemon::Impl::on_kernel_log(const telemetry::KlogFrame& frame) {
     auto* device = concerned(item);
     if (device != nullptr) event.device = device->info.id();
     const auto age = Duration(static_cast<std::int64_t>(item.age_us));
-    if (device != nullptr) settle(*device, item.event.type, now.steady + -age);
-    if (device != nullptr && policies && item.event.type == klog::Type::GpuResetSucceeded)
-      policies->device_came_back(device->info.id());
+    if (device != nullptr) follow_reset(*device, item.event.type, now.steady + -age);
     if (device != nullptr && item.event.type == klog::Type::GpuResetBegin) {
       device->reset_in_log = now.steady;
       device->reset_told.reset();

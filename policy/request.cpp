@@ -50,8 +50,12 @@ std::string key_of(const Policy& policy, const Rule& rule) {
 
 std::string sentence(const Why& why, Duration hold) {
   std::string out;
-  for (const auto& part : why.parts) out += (out.empty() ? "" : "; ") + part;
+  for (const auto& part : why.parts) {
+    if (out.ends_with('.')) out.pop_back();
+    out += (out.empty() ? "" : "; ") + part;
+  }
   if (out.empty()) out = "what the rule asks for holds";
+  if (out.ends_with('.')) out.pop_back();  // of a condition's sentence
   if (hold.count() > 0) out += "; for " + text_of(hold);
   return out;
 }

@@ -105,7 +105,20 @@ def lengths_apply(path):
     return path.suffix != ".def"  # a table is as long as its facts
 
 
-RULES = {"rooms": rooms, "vendors": vendors, "spdx": spdx, "paths": paths, "asio": asio, "lengths": lengths}
+def scenarios(root):
+    page = root / "docs/simulator.md"
+    said = text(page) if page.is_file() else ""
+    for path in files(root):
+        if path.parent != root / "sim/scenarios" or path.suffix != ".yaml":
+            continue
+        about = re.search(r"^about: (.*)$", text(path), re.M)
+        row = f"| `{path.stem}` | {about.group(1) if about else ''} |"
+        if row not in said:
+            yield path, f"docs/simulator.md lacks its row: {row}"
+
+
+RULES = {"rooms": rooms, "vendors": vendors, "spdx": spdx, "paths": paths, "asio": asio, "lengths": lengths,
+         "scenarios": scenarios}
 
 # For each rule: (file, content) that breaks it, and one that does not.
 TOP = f"// {SPDX}\n"
@@ -115,6 +128,7 @@ SAMPLES = {
     "spdx": (("core/a.cpp", "int a;\n"), ("core/a.cpp", TOP)),
     "paths": (("docs/a.md", "see /wo" + "rk/main\n"), ("docs/a.md", "see /var/lib/gpuhealthd and ./work/a\n")),
     "asio": (("dbus/a.hpp", TOP + "#include <boost/asio.hpp>\n"), ("dbus/a.hpp", TOP + "#include <boost/asio/io_context.hpp>\n")),
+    "scenarios": (("sim/scenarios/a.yaml", "about: A fan stops.\n"), ("docs/examples/a.yaml", "about: A fan stops.\n")),
     "lengths": (("core/a.cpp", TOP + "\n" * 600), ("core/a.cpp", TOP + "\n" * 599)),
 }
 EXTRA_BREAKS = [("rooms", "cli/a.cpp", '#include "daemon/loop.hpp"\n'), ("rooms", "exporter/a.cpp", '#include "health/engine.hpp"\n'),
