@@ -416,6 +416,7 @@ void Daemon::Impl::publish(const health::Change& change) {
       return;  // not yet sure: nobody is told
     case health::ChangeKind::Confirmed:
       if (kernel) kernel->confirmed(c);
+      store.put(c);  // before its event: whoever reads that finds the condition too
       event(c.severity, "condition.confirmed", c.device,
             c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
       break;
