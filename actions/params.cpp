@@ -62,6 +62,7 @@ Result<Params> Params::read(const ActionRequest& request) {
     if (row == known.end()) {
       std::string text = action + " takes no \"" + name + "\"";
       std::vector<std::string_view> names;
+      names.reserve(known.size());
       for (const ActionParam& param : known) names.push_back(param.name);
       if (const auto near = nearest(name, names); !near.empty()) text += "; did you mean " + std::string(near) + "?";
       return fail(ErrorCode::InvalidInput, text);

@@ -31,14 +31,14 @@ Result<void> write_config(const Machine& machine, const std::string& config, uns
 }
 
 Result<unsigned> find_express(const Machine& machine, const std::string& config) {
-  const auto status = read_config(machine, config, 0x06);
+  auto status = read_config(machine, config, 0x06);
   if (!status) return status;
   if ((*status & 0x10U) == 0) return fail(ErrorCode::NotFound, config + " lists no capabilities");
   auto at = read_config(machine, config, 0x34);
   for (int seen = 0; at && seen < 48; ++seen) {
     const unsigned place = *at & 0xfcU;
     if (place < 0x40) break;
-    const auto head = read_config(machine, config, place);
+    auto head = read_config(machine, config, place);
     if (!head) return head;
     if ((*head & 0xffU) == 0x10) return place;
     at = *head >> 8U;

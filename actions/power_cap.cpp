@@ -22,7 +22,7 @@ std::string watts(std::int64_t microwatts) {
 Result<std::string> find_domain(const Machine& machine, const Target& target, const std::string& label) {
   std::string labels;
   for (const char* name : {"power1", "power2"}) {
-    const std::string base = target.hwmon + "/" + name;
+    std::string base = target.hwmon + "/" + name;
     if (!machine.hardware.is_file(base + "_cap")) continue;
     const std::string own = value_of(machine, base + "_label");
     if (label.empty() || label == own || label == name) return base;

@@ -41,7 +41,7 @@ Result<Plan> plan(const Asked& asked) {
   if (now == wanted) out.already = "the profile is " + name + " already";
   if (*level != "manual") {
     out.entry.steps.push_back(value_step(level_file, "manual"));
-    out.entry.warnings.push_back("the performance level is manual as long as the profile is in force");
+    out.entry.warnings.emplace_back("the performance level is manual as long as the profile is in force");
   }
   out.entry.steps.push_back(value_step(file, std::to_string(wanted->number)));
   out.entry.back.push_back(value_step(file, std::to_string(now->number)));

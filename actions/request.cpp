@@ -64,7 +64,8 @@ Result<Order> order_from(std::string_view text) {
   if (auto read = read_map(json, "times", out.times); !read) return tl::unexpected<Error>(read.error());
   if (json.contains("event")) out.event = json["event"].dump(-1, ' ', true, Json::error_handler_t::replace);
   if (json.contains("probation_s")) {
-    if (!json["probation_s"].is_number_unsigned() || json["probation_s"].get<std::uint64_t>() > 7 * 86'400)
+    if (!json["probation_s"].is_number_unsigned() ||
+        json["probation_s"].get<std::uint64_t>() > std::uint64_t{7} * 86'400)
       return wrong("probation_s is no number of seconds up to a week");
     out.probation = std::chrono::seconds(json["probation_s"].get<std::int64_t>());
   }

@@ -128,7 +128,7 @@ Result<void> do_step(const Machine& machine, const LedgerStep& step) {
     case StepKind::Value:
       return system.write_value(machine.hardware, step.path, step.value);
     case StepKind::Cooling: {
-      const auto written = system.write_value(machine.hardware, step.path, step.value);
+      auto written = system.write_value(machine.hardware, step.path, step.value);
       if (!written && written.error().sys_errno == EAGAIN) return {};
       return written;
     }

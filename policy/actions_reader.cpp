@@ -84,7 +84,7 @@ std::optional<std::string> read_number(const ActionParam& param, const yaml::Nod
 
 // Braces name facts; anything else in them is a slip that would reach people.
 std::optional<std::string> read_template(const ActionParam& param, const yaml::Node& node, Mistakes& mistakes) {
-  const auto text = read_text(node, param.name, mistakes);
+  auto text = read_text(node, param.name, mistakes);
   if (!text) return std::nullopt;
   static const std::vector<std::string> known(kPlaceholders.begin(), kPlaceholders.end());
   for (std::size_t at = text->find('{'); at != std::string::npos; at = text->find('{', at + 1)) {
@@ -241,6 +241,7 @@ std::optional<PlannedAction> read_action(const yaml::Node& node, Mistakes& mista
   PlannedAction out{*kind, {}};
   const auto params = params_of(*kind);
   std::vector<KeyRow> keys;
+  keys.reserve(params.size());
   for (const auto& param : params) keys.push_back({param.name, param.required});
   std::set<std::string> stated;
   const yaml::Node none{yaml::Kind::Map, nodes->name->at, {}, false, {}, {}};

@@ -107,7 +107,7 @@ Accepted<Bundle> parse_payload(std::string_view payload) {
   if (!payload.starts_with(kMagic)) return refuse("malformed", "this is no policy bundle (or one of a newer form)");
   payload.remove_prefix(kMagic.size());
   const auto end = payload.find('\n');
-  if (end == std::string_view::npos || end > kMostHeader) return refuse("malformed", "the bundle's header has no end");
+  if (end > kMostHeader) return refuse("malformed", "the bundle's header has no end");
   std::vector<std::size_t> sizes;
   auto out = read_header(payload.substr(0, end), sizes);
   if (!out) return out;

@@ -57,6 +57,7 @@ std::vector<EventTypeInfo> event_types() {
 template <class Rows, class Name>
 std::vector<std::string> names(const Rows& rows, Name name) {
   std::vector<std::string> out;
+  out.reserve(std::size(rows));
   for (const auto& row : rows) out.emplace_back(name(row));
   return out;
 }

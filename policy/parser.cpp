@@ -176,6 +176,7 @@ class Parser {
       policy_.rules.push_back(std::move(out));
     }
     std::vector<std::string> names;
+    names.reserve(lines.size());
     for (const auto& [name, line] : lines) names.push_back(name);
     for (const auto& [word, owner] : after) {
       if (!lines.contains(word->text)) {
@@ -201,8 +202,10 @@ class Parser {
     WhenReader reader(mistakes_);
     if (const auto* when = fields.find("when"))
       if (auto read = reader.read(*when, false)) out.when = std::move(*read);
-    if (const auto* when = fields.find("revert_when"))
-      if ((out.revert_when = reader.read(*when, true))) out.revert_hold = reader.hold.value_or(Duration{});
+    if (const auto* when = fields.find("revert_when")) {
+      out.revert_when = reader.read(*when, true);
+      if (out.revert_when) out.revert_hold = reader.hold.value_or(Duration{});
+    }
     for (const auto* word : reader.after) after.emplace_back(word, out.name);
     if (const auto* budget = fields.find("budget")) out.budget = rate(*budget, "budget");
     if (const auto* unless = fields.find("unless")) read_unless(*unless, out.unless);

@@ -146,6 +146,7 @@ TestResult run_test(const std::string& path, std::string_view text) {
   out.mistakes = mistakes.take();
   if (!out.mistakes.empty()) return out;
   std::vector<std::string> paths;
+  paths.reserve(test.policies.size());
   for (const auto& policy : test.policies)
     paths.push_back((fs::path(path).parent_path() / policy).lexically_normal().string());
   auto loaded = load_named(paths);

@@ -90,7 +90,7 @@ class Reader {
     if (const auto* node = fields.find("timeline"))
       for (const auto* item : read_list(*node, "timeline", kMostEntries, mistakes_)) entry(*item);
     if (const auto* node = fields.find("expect");
-        node != nullptr && !(node->kind == yaml::Kind::List && node->items.empty()))
+        node != nullptr && (node->kind != yaml::Kind::List || !node->items.empty()))
       for (const auto* item : read_list(*node, "expect", kMostEntries, mistakes_)) expectation(*item);
   }
 
@@ -151,6 +151,7 @@ class Reader {
 
   std::optional<std::size_t> gpu_named(const yaml::Node& node) {
     std::vector<std::string> ids;
+    ids.reserve(out_.snapshot.devices.size());
     for (const auto& d : out_.snapshot.devices) ids.push_back(d.id);
     return read_word(node, "gpu", ids, mistakes_);
   }
