@@ -53,7 +53,9 @@ std::optional<Start> Scheduler::due(Plan& plan, double now_s, const DeviceSituat
       ++plan.skipped;
       plan.next_fast_s = now_s + jittered(settings_.fast_every_s) / 4;  // caught up as soon as it is free
     }
-    if (!d.amdgpu || now_s < plan.next_probe_s) return std::nullopt;
+    const bool asked = plan.asked == 0;  // more than the probe waits until the GPU is free
+    if (!d.amdgpu || (!asked && now_s < plan.next_probe_s)) return std::nullopt;
+    if (asked) plan.asked.reset();
     plan.next_probe_s = now_s + jittered(settings_.fast_every_s) * (d.stall_confirmed ? kProbeBackOff : 1);
     start.tier = 0;
     return start;

@@ -51,6 +51,7 @@ class Builder {
 
   std::vector<MetricFamily> take() {
     std::vector<MetricFamily> out;
+    out.reserve(families_.size());
     for (auto& [name, family] : families_) out.push_back(std::move(family));
     return out;
   }

@@ -248,13 +248,30 @@ Finding Judge::judge(const ExpectAccess& wanted, const std::vector<Access>& acce
   return finding;
 }
 
+namespace {
+
+// The moments are recorded, each no earlier than the one before: they are written so that text sorts as time.
+bool has_times(const LedgerEntry& entry, const std::vector<std::string>& wanted) {
+  std::string last;
+  return std::ranges::all_of(wanted, [&](const std::string& moment) {
+    const auto found = entry.times.find(moment);
+    if (found == entry.times.end() || found->second < last) return false;
+    last = found->second;
+    return true;
+  });
+}
+
+}  // namespace
+
 Finding Judge::judge(const ExpectLedger& wanted, const std::vector<LedgerEntry>& ledger) {
   Finding finding;
   std::size_t count = 0;
   for (const auto& entry : ledger) {
     if (entry.action != wanted.action) continue;
-    count += wanted.state.empty() || entry.state == wanted.state ? 1 : 0;
+    count += (wanted.state.empty() || entry.state == wanted.state) && has_times(entry, wanted.times) ? 1 : 0;
     finding.seen += (finding.seen.empty() ? "" : ", ") + entry.id + " " + entry.state;
+    for (const auto& moment : wanted.times)
+      finding.seen += " " + moment + ":" + (entry.times.contains(moment) ? entry.times.at(moment) : "never");
   }
   if (finding.seen.empty()) finding.seen = "none";
   finding.held = (!wanted.at_least || count >= *wanted.at_least) && (!wanted.at_most || count <= *wanted.at_most);

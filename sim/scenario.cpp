@@ -218,6 +218,7 @@ class Parser {
 
   std::string read_card_name(const YAML::Node& node) {
     std::vector<string_view> known;
+    known.reserve(out_.cards.size());
     for (const auto& card : out_.cards) known.push_back(card.name);
     if (known.empty()) return {};
     return std::string(known.at(doc_.one_of(node, "card", known)));
@@ -377,10 +378,10 @@ class Parser {
   // --- expectations --------------------------------------------------------------------------------------------------
 
   void read_expectation(const YAML::Node& node) {
-    constexpr std::array<string_view, 25> known = {
+    constexpr std::array<string_view, 26> known = {
         "at_least", "at_most", "backend",  "by",     "canary", "card",  "cleared_by", "condition", "confirmed_by",
         "device",   "event",   "from",     "kernel", "ledger", "never", "opens",      "present",   "reading",
-        "reads",    "says",    "severity", "state",  "status", "to",    "writes"};
+        "reads",    "says",    "severity", "state",  "status", "times", "to",         "writes"};
     const auto map = doc_.map(node, "an expectation", known);
     Expectation out;
     YAML::Emitter emitter;
@@ -468,6 +469,7 @@ class Parser {
     ExpectLedger out;
     out.action = names.at(doc_.one_of(node, "ledger", names));
     with(map, "state", [&](auto& n) { out.state = doc_.text(n, "state"); });
+    with(map, "times", [&](auto& n) { out.times = read_texts(n, "times"); });
     const auto count = [&](auto& c) { return static_cast<std::size_t>(doc_.number(c, "a count", 0, 1e6)); };
     with(map, "at_least", [&](auto& c) { out.at_least = count(c); });
     with(map, "at_most", [&](auto& c) { out.at_most = count(c); });

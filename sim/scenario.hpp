@@ -121,8 +121,9 @@ struct ExpectCanary {
 };
 // What the ledger says at the end of all actions of a kind that are in a state.
 struct ExpectLedger {
-  std::string action;  // "power-cap"
-  std::string state;   // empty: any
+  std::string action;              // "power-cap"
+  std::string state;               // empty: any
+  std::vector<std::string> times;  // moments that it records, each no earlier than the one before
   std::optional<std::size_t> at_least;
   std::optional<std::size_t> at_most;
 };

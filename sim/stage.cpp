@@ -114,6 +114,7 @@ Result<std::unique_ptr<Stage>> Stage::set_up(const Scenario& scenario, Options o
   fs::create_directory(*base / "config/policy.d");
   for (const auto& [name, text] : scenario.policies) std::ofstream(*base / "config/policy.d" / name) << text;
   std::vector<Card> cards;
+  cards.reserve(scenario.cards.size());
   for (const auto& card : scenario.cards) cards.push_back(card.card);
   if (auto done = write_machine(stage->machine_, cards, scenario.facts); !done)
     return tl::unexpected<Error>(done.error());

@@ -95,6 +95,24 @@ TEST(Scheduler, OnABusyGpuOnlyTheProbeRuns) {
   EXPECT_FALSE(follow(s, d, 1500, 80).empty()) << "caught up soon";
 }
 
+TEST(Scheduler, AskedForTheProbeABusyGpuRunsItAtOnceAndMoreOnlyWhenItIsFree) {
+  Scheduler s(exact(), 1);
+  auto d = card();
+  d.busy = true;
+  static_cast<void>(follow(s, d, 0, 10));  // the one that was due
+  EXPECT_TRUE(follow(s, d, 10, 20).empty());
+  s.ask_now(d.device, 0);
+  const auto asked = follow(s, d, 30, 20);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].second, 0);
+  s.ask_now(d.device, 1);
+  EXPECT_TRUE(follow(s, d, 50, 20).empty());
+  d.busy = false;
+  const auto free = follow(s, d, 70, 5);
+  ASSERT_EQ(free.size(), 1U);
+  EXPECT_EQ(free[0].second, 1);
+}
+
 TEST(Scheduler, TheProbeBacksOffOnceTheStallIsKnown) {
   Scheduler s(exact(), 1);
   auto d = card();
