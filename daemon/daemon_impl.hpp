@@ -100,6 +100,7 @@ struct Daemon::Impl {
   std::unique_ptr<PolicyService> policies;
   std::map<std::string, DeviceInfo> departed;                                     // GPUs that left since the start
   std::map<std::string, std::map<std::string, policy::CanaryFact>> canary_facts;  // by device, by what was found
+  std::map<std::string, std::map<std::string, double>> own_caps;  // device -> action -> W
   std::map<std::string, std::set<std::string>> to_verify;  // devices on which an action was done: canaries that count
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs
@@ -137,6 +138,7 @@ struct Daemon::Impl {
   std::vector<policy::DeviceState> policy_devices() const;
   std::vector<std::string> running_advisories() const;
   void run_canary(const ActionRequest& request);
+  void note_own_cap(const dbus::ActionView& view);
   void on_good_canary(const std::string& pci, const std::string& canary);
   void note_canary(const std::string& device, const health::CanaryFinding& finding);
   void restore_history();

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "actions/state.hpp"
+#include "core/units.hpp"
 #include "daemon/daemon_impl.hpp"
 #include "grub/advisories.hpp"
 #include "grub/kernels.hpp"
@@ -76,7 +78,10 @@ void Daemon::Impl::start_policies() {
     manager.policy_files = now.files;
     bus.set_manager(manager);
   };
-  on.show = [this](const dbus::ActionView& view) { bus.set_action(view); };
+  on.show = [this](const dbus::ActionView& view) {
+    bus.set_action(view);
+    if (view.kind == to_string(ActionKind::PowerCap) && !view.device.empty()) note_own_cap(view);
+  };
   on.hide = [this](const std::string& id) { bus.remove_action(id); };
   on.want_events = [this](WallTime since) {
     constexpr std::uint32_t kMost = 4096;
@@ -151,6 +156,21 @@ void Daemon::Impl::note_canary(const std::string& device, const health::CanaryFi
     canary_facts[device].erase(key);
   }
   if (policies) policies->changed();
+}
+
+// The limit that an action of ours has in force is no finding.
+void Daemon::Impl::note_own_cap(const dbus::ActionView& view) {
+  using S = actions::ActionState;
+  const bool in_force = view.state == to_string(S::Applied) || view.state == to_string(S::Confirmed);
+  const std::string_view after = view.after;  // "231 W"
+  const auto watts = in_force ? units::parse_number(after.substr(0, after.find(' '))) : std::nullopt;
+  auto& own = own_caps[view.device];
+  if (watts)
+    own[view.id] = *watts;
+  else
+    own.erase(view.id);
+  // Of several the newest is in force; ledger ids sort by time.
+  engine.on_own_power_cap(view.device, own.empty() ? std::nullopt : std::optional(own.rbegin()->second));
 }
 
 // A rule asks for canaries, or an action was done: then those that showed the fault, else whatever runs next.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct Look {
   const ClientLook* clients = nullptr;  // who uses it, as of the last look; null when nobody looks
   const Sample* second = nullptr;       // what the other source said at its last turn; null where there is none
   const SignMemory* signs = nullptr;    // what the kernel has said of the device; null when nobody listens
+  std::optional<double> own_cap = {};   // W, a power limit that an action of gpuhealthd has in force
 };
 
 class Detector {

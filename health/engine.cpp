@@ -92,7 +92,8 @@ std::vector<Change> Engine::on_sample(const DeviceInfo& device, const Sample& sa
   const auto load = awake ? tracked.load.follow(device, sample, thresholds, continuous) : Load{};
   const auto* clients = tracked.clients ? &*tracked.clients : nullptr;
   const auto* second = tracked.second ? &*tracked.second : nullptr;
-  const Look look{device, sample, thresholds, load, continuous, false, clients, second, &tracked.signs};
+  const Look look{device, sample,  thresholds, load,           continuous,
+                  false,  clients, second,     &tracked.signs, tracked.own_cap};
   for (std::size_t i = 0; i < tracked.detectors.size(); ++i) {
     const auto& row = all_detectors()[i];
     auto& detector = *tracked.detectors[i];
@@ -132,6 +133,10 @@ void Engine::on_clients(const DeviceInfo& device, ClientLook look) {
 
 void Engine::on_second_opinion(const DeviceInfo& device, Sample sample) {
   impl_->devices[device.id()].second = std::move(sample);
+}
+
+void Engine::on_own_power_cap(const std::string& device, std::optional<double> watts) {
+  impl_->devices[device].own_cap = watts;
 }
 
 std::vector<Change> Engine::restore(std::vector<Condition> open, Now now) {

@@ -58,6 +58,8 @@ class Engine {
   void on_clients(const DeviceInfo& device, ClientLook look);
   // What another source says of this device; compared with the samples that follow.
   void on_second_opinion(const DeviceInfo& device, Sample sample);
+  // The power limit in watts that an action of gpuhealthd has in force there; none: it was taken back.
+  void on_own_power_cap(const std::string& device, std::optional<double> watts);
   // Something that was decided elsewhere (a canary's verdict): it holds, or it is over.
   std::vector<Change> on_verdict(const DeviceInfo& device, ConditionType type, bool holds, Severity severity,
                                  const std::string& detail, std::vector<Evidence> evidence, Now now);

@@ -30,6 +30,7 @@ struct Tracked {
   SignMemory signs;
   std::optional<ClientLook> clients;
   std::optional<Sample> second;
+  std::optional<double> own_cap;      // an action's, in W
   std::optional<std::string> driver;  // at the last sample
   std::optional<SteadyTime> last;     // the last sample
   bool last_awake = false;

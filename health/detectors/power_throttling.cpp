@@ -2,6 +2,7 @@
 // Held by a power limit that is lower than the card's default. A card at its default limit under load does what it was
 // designed to do. Where the driver takes the default from the firmware at its start (Navi 2x, MI), a limit lowered
 // before that looks like the default: then nothing is raised.
+#include <cmath>
 #include <optional>
 
 #include "health/detector.hpp"
@@ -36,6 +37,8 @@ class PowerThrottling final : public Detector {
     const auto cap_default = number(look.sample, R::PowerCapDefault);
     if (!cap || !cap_default || *cap <= 0 || *cap_default <= 0) return Verdict::unknown();
     if (*cap >= *cap_default * (1 - t.power_throttling_lowered / 100)) return Verdict::good();
+    constexpr double kRounding = 1;  // W, power1_cap is rounded to whole watts
+    if (look.own_cap && std::abs(*cap - *look.own_cap) <= kRounding) return Verdict::good();  // an action wants it so
 
     const auto power = power_now(look.sample);
     if (!power || !look.load.busy || *look.load.busy < t.busy_percent) return Verdict::unknown();

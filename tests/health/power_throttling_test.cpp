@@ -104,6 +104,24 @@ TEST(PowerThrottling, StaysThroughIdleAndClearsWhenTheLimitIsRestored) {
   EXPECT_EQ(machine.open(kHeld), nullptr);
 }
 
+TEST(PowerThrottling, ALimitThatAnActionHasInForceIsWanted) {
+  auto machine = capped(200, 198);
+  machine.engine.on_own_power_cap(machine.device.id(), 200.4);
+  machine.run(10min);
+  EXPECT_TRUE(machine.changes.empty());
+  set(machine.sample, R::PowerCap, 150);  // somebody else went lower
+  set(machine.sample, R::PowerAverage, 149);
+  machine.run(2min);
+  EXPECT_TRUE(machine.confirmed(kHeld));
+  set(machine.sample, R::PowerCap, 200);
+  machine.run(1min);
+  EXPECT_FALSE(machine.confirmed(kHeld));
+  machine.engine.on_own_power_cap(machine.device.id(), std::nullopt);  // taken back, and yet it is there
+  set(machine.sample, R::PowerAverage, 198);
+  machine.run(2min);
+  EXPECT_TRUE(machine.confirmed(kHeld));
+}
+
 TEST(PowerThrottling, ASleepDoesNotClearIt) {
   auto machine = capped(200, 198);
   machine.run(2min);
