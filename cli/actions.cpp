@@ -72,6 +72,7 @@ Page render_actions(const ActionsView& view, const Terminal& terminal) {
     page.paragraph({"Safe mode, nothing is changed: " + reason, Tone::Warning}, 0, terminal.columns);
   for (const std::string& problem : view.problems) page.paragraph({problem, Tone::Warning}, 0, terminal.columns);
   std::vector<Line> rows;
+  rows.reserve(view.entries.size());
   for (const LedgerEntry& entry : view.entries)
     rows.push_back({{entry.id},
                     {entry.started},

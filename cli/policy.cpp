@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using policy::kind_of;
-using policy::text_of;
 
 constexpr std::size_t kMostLookedAt = 100'000;
 
@@ -254,6 +253,7 @@ Page render_policies(const ShownPolicies& shown, bool effective, const Terminal&
   }
   if (!effective) {
     std::vector<Line> rows;
+    rows.reserve(shown.loaded.files.size());
     for (const auto& f : shown.loaded.files) {
       rows.push_back({{f.path},
                       {f.layer},

@@ -47,7 +47,6 @@ class Player {
 
   void take(policy::DeviceState& device, const health::CanaryFinding& finding, WallTime now) {
     const auto& f = finding.finding;
-    const auto name = f.canary + " " + f.metric;
     std::erase_if(device.canaries,
                   [&](const policy::CanaryFact& c) { return c.canary == f.canary && c.finding == f.kind; });
     const auto as = health::condition_of(f.kind);

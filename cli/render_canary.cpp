@@ -48,6 +48,7 @@ Page render_replay(const Replay& replay, const Terminal& terminal) {
 Page render_baselines(const std::vector<canary::stats::BaselineView>& baselines, const Terminal& terminal) {
   Page page;
   std::vector<Line> rows;
+  rows.reserve(baselines.size());
   for (const auto& b : baselines)
     rows.push_back({{b.device},
                     {b.canary},
@@ -77,6 +78,7 @@ Page render_comparison(std::string_view before, std::string_view after, const st
                        const Terminal& terminal) {
   Page page;
   std::vector<Line> lines;
+  lines.reserve(rows.size());
   for (const auto& r : rows)
     lines.push_back({{r.canary},
                      {r.metric},
@@ -118,6 +120,7 @@ Page render_canaries(const Terminal& terminal) {
 Page render_run(const std::vector<RunRow>& rows, std::string_view verdict, const Terminal& terminal) {
   Page page;
   std::vector<Line> lines;
+  lines.reserve(rows.size());
   for (const auto& r : rows) {
     const auto& m = r.measurement;
     lines.push_back({{m.canary},

@@ -51,6 +51,7 @@ void add_device(Page& page, const telemetry::Inspected& one, std::span<const Con
     add_throttle_reasons(page, names_in(one.sample.throttle_gated), terminal, 4);
   }
   std::vector<std::string> peers;
+  peers.reserve(d.xgmi_peers.size());
   for (const auto& peer : d.xgmi_peers) peers.push_back(to_string(peer));
   add_compute(page, d.compute_nodes, peers, d.compute_partition, d.memory_partition, terminal, 2);
   add_readings(page, one.sample.readings, 2);

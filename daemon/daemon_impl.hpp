@@ -100,7 +100,7 @@ struct Daemon::Impl {
   std::unique_ptr<PolicyService> policies;
   std::map<std::string, DeviceInfo> departed;                                     // GPUs that left since the start
   std::map<std::string, std::map<std::string, policy::CanaryFact>> canary_facts;  // by device, by what was found
-  std::map<std::string, std::map<std::string, double>> own_caps;  // device -> action -> W
+  std::map<std::string, std::map<std::string, double>> own_caps;                  // device -> action -> W
   std::map<std::string, std::set<std::string>> to_verify;  // devices on which an action was done: canaries that count
   std::unique_ptr<telemetry::SideReader> clients;
   std::set<std::uint64_t> clients_avoid;  // GPUs in whose client list a reader hangs

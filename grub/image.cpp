@@ -94,7 +94,7 @@ bool read_pe(const Bytes& file, const std::string& head, ImageFacts& facts) {
   if (!header.starts_with(std::string_view("PE\0\0", 4))) return false;
   // The certificate table is the fifth data directory: behind 112 bytes of optional header (PE32+), 96 (PE32).
   const std::size_t directories = 24 + (little(header, 24, 2) == 0x20b ? 112U : 96U);
-  facts.signature = little(header, directories + 4 * 8 + 4, 4) != 0;
+  facts.signature = little(header, directories + std::size_t{4} * 8 + 4, 4) != 0;
   read_sections(file, pe, header, facts);
   return true;
 }

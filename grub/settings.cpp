@@ -121,19 +121,17 @@ class Reader {
   void expand_dollar(ShellWord& word) {
     step();
     word.plain = false;
-    if (!more()) {
-      word.text += '$';
-    } else if (now() == '(') {
+    if (more() && now() == '(') {
       step();
       skip_to(')');
       word.known = false;
-    } else if (now() == '{') {
+    } else if (more() && now() == '{') {
       step();
       expand_braces(word);
     } else if (const std::size_t n = name_length(text_.substr(at_)); n > 0) {
       add_value(word, text_.substr(at_, n));
       at_ += n;
-    } else if (std::string_view("0123456789?$#@*!-").find(now()) != std::string_view::npos) {
+    } else if (more() && std::string_view("0123456789?$#@*!-").find(now()) != std::string_view::npos) {
       step();
       word.known = false;
     } else {

@@ -27,7 +27,7 @@ CpuTime cpu_time() {
 
 void Samples::reject_below(double least_us) {
   const auto before = values_.size();
-  std::erase_if(values_, [&](double us) { return !(us >= least_us && us > 0); });
+  std::erase_if(values_, [&](double us) { return std::isnan(us) || us < least_us || us <= 0; });
   rejected_ += static_cast<int>(before - values_.size());
 }
 

@@ -26,7 +26,7 @@ std::size_t triad_bytes(Bench& bench) {
 
 void check_triad(Bench& bench, const DeviceMemory& a, std::size_t floats) {
   constexpr std::uint32_t kLanes = 65536;
-  const DeviceMemory folded(bench.gpu, kLanes * 4);
+  const DeviceMemory folded(bench.gpu, std::size_t{kLanes} * 4);
   const auto count = static_cast<std::uint32_t>(floats / kLanes);
   bench.gpu.launch(0, Kernel::Fold, kLanes / kGroup, kGroup, {a.arg(), folded.arg(), kLanes, count});
   std::vector<std::uint32_t> have(kLanes);

@@ -23,6 +23,7 @@ namespace {
 std::vector<std::string> candidates(const std::string& stem) {
   std::vector<std::string> out;
   const std::array<const char*, 3> versions = {".so.7", ".so.6", ".so.5"};
+  out.reserve(versions.size());
   for (const char* version : versions) out.push_back(stem + version);
   for (const char* pattern : {"/opt/rocm/lib/", "/opt/rocm-*/lib/", "/usr/lib64/rocm/lib/"}) {
     for (const char* version : versions) {

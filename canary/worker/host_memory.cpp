@@ -48,8 +48,8 @@ Result<HostMapping> HostMapping::make(Kind kind, int file, std::size_t bytes) {
   const auto first = (reinterpret_cast<std::uintptr_t>(area) + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
   const int access = kind == Kind::FileReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   const int flags = MAP_PRIVATE | MAP_FIXED | (kind == Kind::Anonymous ? MAP_ANONYMOUS : 0);
-  void* data = mmap(reinterpret_cast<void*>(first), bytes, access, flags, kind == Kind::Anonymous ? -1 : file,
-                    0);  // NOLINT(performance-no-int-to-ptr)
+  void* slot = static_cast<char*>(area) + (first - reinterpret_cast<std::uintptr_t>(area));
+  void* data = mmap(slot, bytes, access, flags, kind == Kind::Anonymous ? -1 : file, 0);
   if (data == MAP_FAILED) {
     const int error = errno;
     munmap(area, area_bytes);

@@ -161,6 +161,7 @@ void run_overlap(Bench& bench) {
     }
     for (int q = 0; q < queues; ++q) gpu.finish(q);
     std::vector<Interval> intervals;
+    intervals.reserve(tickets.size());
     for (const auto ticket : tickets) intervals.push_back(gpu.interval(ticket));
     for (const auto& i : intervals) bench.add_gpu_us(i.us());
     if (!gpu.ok()) break;

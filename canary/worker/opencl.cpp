@@ -15,6 +15,11 @@
 namespace gpuhealth::canary {
 namespace {
 
+// A buffer's number is the runtime's own handle.
+cl::Mem mem_of(Gpu::Buffer buffer) {
+  return reinterpret_cast<cl::Mem>(buffer);  // NOLINT(performance-no-int-to-ptr)
+}
+
 using Clock = std::chrono::steady_clock;
 
 double now_us() {
@@ -260,7 +265,7 @@ void OpenCl::find_host_clock() {
   launch(0, Kernel::Nop, 1, 64, {Arg::buffer(buffer)}, &ticket);
   finish(0);
   const auto seen = interval(ticket);
-  facts.host_clock = !(seen.start_us > 0 && seen.end_us > seen.start_us && seen.us() < 1e7);
+  facts.host_clock = seen.start_us <= 0 || seen.end_us <= seen.start_us || seen.us() >= 1e7;
   forget_tickets();
   release(buffer);
 }
@@ -288,7 +293,7 @@ Gpu::Buffer OpenCl::allocate(std::size_t bytes) {
 }
 
 void OpenCl::release(Buffer buffer) {
-  if (buffer != 0) api_.clReleaseMemObject(reinterpret_cast<cl::Mem>(buffer));
+  if (buffer != 0) api_.clReleaseMemObject(mem_of(buffer));
 }
 
 void* OpenCl::pin(std::size_t bytes) {
@@ -326,21 +331,20 @@ void OpenCl::sync_after(Ticket* ticket) {
 
 void OpenCl::write(Buffer to, const void* from, std::size_t bytes) {
   if (!ok()) return;
-  call(api_.clEnqueueWriteBuffer(queues_[0], reinterpret_cast<cl::Mem>(to), 1, 0, bytes, from, 0, nullptr, nullptr),
+  call(api_.clEnqueueWriteBuffer(queues_[0], mem_of(to), 1, 0, bytes, from, 0, nullptr, nullptr),
        "clEnqueueWriteBuffer");
 }
 
 void OpenCl::read(void* to, Buffer from, std::size_t bytes) {
   if (!ok()) return;
-  call(api_.clEnqueueReadBuffer(queues_[0], reinterpret_cast<cl::Mem>(from), 1, 0, bytes, to, 0, nullptr, nullptr),
-       "clEnqueueReadBuffer");
+  call(api_.clEnqueueReadBuffer(queues_[0], mem_of(from), 1, 0, bytes, to, 0, nullptr, nullptr), "clEnqueueReadBuffer");
 }
 
 void OpenCl::write_async(int queue, Buffer to, const void* from, std::size_t bytes, Ticket* ticket) {
   if (!ok()) return;
   auto* event = stamp(ticket, queue);
-  call(api_.clEnqueueWriteBuffer(queues_.at(static_cast<std::size_t>(queue)), reinterpret_cast<cl::Mem>(to), 0, 0,
-                                 bytes, from, 0, nullptr, event),
+  call(api_.clEnqueueWriteBuffer(queues_.at(static_cast<std::size_t>(queue)), mem_of(to), 0, 0, bytes, from, 0, nullptr,
+                                 event),
        "clEnqueueWriteBuffer");
   sync_after(ticket);
 }
@@ -348,8 +352,8 @@ void OpenCl::write_async(int queue, Buffer to, const void* from, std::size_t byt
 void OpenCl::read_async(int queue, void* to, Buffer from, std::size_t bytes, Ticket* ticket) {
   if (!ok()) return;
   auto* event = stamp(ticket, queue);
-  call(api_.clEnqueueReadBuffer(queues_.at(static_cast<std::size_t>(queue)), reinterpret_cast<cl::Mem>(from), 0, 0,
-                                bytes, to, 0, nullptr, event),
+  call(api_.clEnqueueReadBuffer(queues_.at(static_cast<std::size_t>(queue)), mem_of(from), 0, 0, bytes, to, 0, nullptr,
+                                event),
        "clEnqueueReadBuffer");
   sync_after(ticket);
 }

@@ -94,6 +94,7 @@ std::vector<std::uint32_t> fold(std::span<const std::uint32_t> period, std::uint
 
 std::vector<std::uint32_t> triad_period() {
   std::vector<std::uint32_t> out;
+  out.reserve(1024);
   for (std::uint32_t i = 0; i < 1024; ++i)
     out.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(i + 3 * ((i * 7) & 1023U))));
   return out;

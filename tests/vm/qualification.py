@@ -59,6 +59,11 @@ def verdict(vm, release, wanted, seconds=600):
     return False
 
 
+def settled(vm, seconds=600):
+    """Until no change is being made."""
+    vm.run(f"timeout {seconds * SLOW:.0f} sh -c 'while pgrep -f [l]ibexec/gpuhealth-act; do sleep 2; done' >/dev/null")
+
+
 def journal(vm):
     return vm.run("journalctl -b -u gpuhealthd -u 'run-*' --no-pager -o cat | tail -n 25")[1]
 
@@ -97,6 +102,7 @@ def good(vm, old, new):
     fact("the job runner waits", not active(vm, "job-runner"))
     fact(f"{old} is blessed by its canaries", verdict(vm, old, "blessed"), (state(vm, old), journal(vm)))
     fact("compared with the last known good kernel", "as good as" in state(vm, old)[1], state(vm, old))
+    settled(vm)  # the verdict is written first, the menu is made anew after it
     fact("the trial's entry is gone", vm.run("grep -q gpuhealth-trial /boot/grub/grub.cfg")[0] != 0)
     boots(vm, new, "the distribution's own choice is back")
 
@@ -165,6 +171,7 @@ def main():
         for name in wanted:
             print(f"== {name}: {PARTS[name].__doc__}", flush=True)
             try:
+                settled(vm)
                 PARTS[name](vm, old, new)
             except MachineError as error:
                 fact(f"{name} comes to its end", False, error)
