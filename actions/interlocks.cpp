@@ -10,6 +10,7 @@
 
 #include "actions/carry_out.hpp"
 #include "canary/gate.hpp"
+#include "core/json.hpp"
 
 namespace gpuhealth::actions {
 namespace {
@@ -28,7 +29,7 @@ Latch read_latch(const Tree& files) {
   Latch out;
   const auto text = files.read(kSafeModeFile, std::size_t{1} << 16);
   if (!text) return out;
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = parse_json<Json>(*text);
   // Damaged: something was written there, and only a person can say that it is over.
   if (!json.is_object()) return {true, "its own note cannot be read", "", ""};
   out.on = json.value("on", Json(true)) == Json(true);

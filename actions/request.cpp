@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actions/request.hpp"
 
+#include "core/json.hpp"
+
 namespace gpuhealth::actions {
 namespace {
 
@@ -46,7 +48,7 @@ Json steps_json(const std::vector<LedgerStep>& steps) {
 }  // namespace
 
 Result<Order> order_from(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return wrong("it is no JSON object");
   Order out;
   std::string action;
@@ -82,7 +84,7 @@ Json order_json(const Order& order) {
               {"reason", order.request.reason},
               {"times", map_json(order.times)},
               {"probation_s", order.probation.count()}};
-  Json event = Json::parse(order.event, nullptr, false);
+  Json event = parse_json<Json>(order.event);
   if (!event.is_discarded()) out["event"] = std::move(event);
   return out;
 }

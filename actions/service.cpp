@@ -6,6 +6,7 @@
 
 #include "actions/request.hpp"
 #include "actions/state.hpp"
+#include "core/json.hpp"
 
 namespace gpuhealth::actions {
 namespace {
@@ -50,7 +51,7 @@ WallTime time_in(const LedgerEntry& entry, const char* key) {
 }
 
 Result<void> result_of(const std::string& said) {
-  const Json json = Json::parse(said, nullptr, false);
+  const Json json = parse_json<Json>(said);
   if (!json.is_object()) return fail(ErrorCode::Unavailable, "gpuhealth-act did not come to its end");
   if (!json.contains("error")) return {};
   ErrorCode code = ErrorCode::Unavailable;
@@ -276,7 +277,7 @@ void ActionService::ended(const Job& job, int code, const std::string& said) {
 
 void ActionService::take_answer(const Job& job, const std::string& said) {
   const std::string& verb = job.words.at(1);
-  const Json json = Json::parse(said, nullptr, false);
+  const Json json = parse_json<Json>(said);
   if (!json.is_object() || json.contains("error")) {
     const std::string text = json.is_object() ? text_in(json["error"], "text") : "it did not answer";
     handlers_.log(Severity::Warning, "gpuhealth-act " + verb + ": " + text);
@@ -308,7 +309,7 @@ void ActionService::take_answer(const Job& job, const std::string& said) {
 }
 
 void ActionService::learn(ActionRecord& record, int code, const std::string& said) {
-  const Json json = Json::parse(said, nullptr, false);
+  const Json json = parse_json<Json>(said);
   if (!json.is_object() || json.contains("error") || code != 0) {
     record.state = "refused";
     record.text = json.is_object() && json.contains("error") ? text_in(json["error"], "text")

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth::canary {
 namespace {
 
@@ -119,7 +121,7 @@ Json number_or_null(const std::optional<double>& value) {
 
 Result<Measurement> parse_measurement(std::string_view line) {
   if (line.size() > kMostBytes) return fail(ErrorCode::InvalidInput, "it has more than 65536 bytes");
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_json<Json>(line);
   if (!json.is_object()) return fail(ErrorCode::InvalidInput, "it is not a JSON object");
   Reader in(json);
   Measurement m = read(in);

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "core/fd.hpp"
+#include "core/json.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -62,7 +63,7 @@ ExitCode run_act(const Context& context, const std::vector<std::string>& words,
   int code = 0;
   const auto said = start_act(words, code);
   if (!said) return complain(context, said.error());
-  const Json json = Json::parse(*said, nullptr, false);
+  const Json json = parse_json<Json>(*said);
   if (!json.is_object())
     return complain(context, {ErrorCode::Internal, "gpuhealth-act said something that is not JSON", 0});
   if (json.contains("error")) {

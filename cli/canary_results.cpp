@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth::cli {
 namespace {
 
@@ -23,7 +25,7 @@ const double kSame = std::log(1.02);
 
 std::optional<BaselineReset> parse_reset(std::string_view line) {
   if (line.find("\"reset\"") == std::string_view::npos) return std::nullopt;
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(line);
   if (!json.is_object() || !json.contains("reset") || json["reset"] != true) return std::nullopt;
   const auto text = [&](const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();

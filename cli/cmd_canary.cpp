@@ -17,6 +17,7 @@
 #include "cli/command.hpp"
 #include "cli/json_canary.hpp"
 #include "cli/render.hpp"
+#include "core/json.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -252,7 +253,7 @@ ExitCode baseline_reset(const Context& context, const Options& options) {
   if (auto done = append_lines(options.file, line + "\n"); !done) return complain(context, done.error());
   Page page;
   page.line({{"Forgotten: " + what + " on " + options.device + "."}});
-  show(context, [&] { return page; }, [&] { return Json::parse(line); });
+  show(context, [&] { return page; }, [&] { return parse_json<Json>(line); });
   return ExitCode::Ok;
 }
 

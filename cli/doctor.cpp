@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth::cli {
 namespace {
 
@@ -250,7 +252,7 @@ std::span<const Check> all_checks() {
 }
 
 std::optional<RuntimeSeen> parse_runtime_line(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(line);
   if (!json.is_object() || !json.contains("runtime") || !json["runtime"].is_string()) return std::nullopt;
   const auto text = [&](const char* key) {
     const auto it = json.find(key);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_canary.hpp"
 
+#include "core/json.hpp"
+
 namespace gpuhealth::cli {
 namespace {
 
@@ -103,7 +105,7 @@ Json json_run(const std::vector<RunRow>& rows, std::string_view verdict) {
   out["verdict"] = verdict;
   out["results"] = Json::array();
   for (const auto& r : rows) {
-    Json one = Json::parse(canary::to_json_line(r.measurement));
+    Json one = parse_json<Json>(canary::to_json_line(r.measurement));
     one["baseline"] = number_or_null(r.baseline);
     one["slower"] = number_or_null(r.slower);
     one["verdict"] = r.verdict;

@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth::daemon {
 namespace {
 
@@ -29,7 +31,7 @@ std::string text_in(const Json& json, const char* key) {
 }
 
 Json answer_of(const std::string& said) {
-  return Json::parse(said, nullptr, false);
+  return parse_json<Json>(said);
 }
 
 // What gpuhealth-act answered, as a Result.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fd.hpp"
+#include "core/json.hpp"
 #include "daemon/policy_impl.hpp"
 #include "policy/bundle.hpp"
 #include "policy/files.hpp"
@@ -88,7 +89,7 @@ void PolicyService::Impl::look_into_inbox() {
 
 void PolicyService::Impl::installed(const std::string& path, const std::string& said) {
   busy_with_bundle = false;
-  const Json json = Json::parse(said, nullptr, false);
+  const Json json = parse_json<Json>(said);
   const std::string result = text_in(json, "result");
   const std::string name = fs::path(path).filename().string();
   std::error_code ignored;
@@ -129,7 +130,7 @@ void PolicyService::Impl::roll_back(const std::string& why) {
   runner.run({"policy", "rollback", "--why", why.substr(0, 2000), "--root", options.root, "--who", "gpuhealthd"}, "",
              kDeadline, [this](int, const std::string& said) {
                busy_with_bundle = false;
-               const Json json = Json::parse(said, nullptr, false);
+               const Json json = parse_json<Json>(said);
                const bool done = json.is_object() && text_in(json, "result") != "refused" && json.contains("result");
                on.event(done ? Severity::Info : Severity::Critical, "policy.bundle", "",
                         done ? text_in(json, "text") : "it could not be taken back: " + text_in(json, "text"));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "grub/operations.hpp"
 
 namespace gpuhealth::grub {
@@ -31,7 +32,7 @@ Choices read_choices(const Tree& tree) {
   Choices out;
   const auto text = tree.read(kChoicesFile, std::size_t{1} << 20);
   if (!text) return out;
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = parse_json<Json>(*text);
   if (!json.is_object()) return out;
   out.pinned = text_in(json, "pinned");
   out.trial = text_in(json, "trial");

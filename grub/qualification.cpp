@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth::grub {
 namespace {
 
@@ -161,7 +163,7 @@ Qualifications read_qualifications(const Tree& tree) {
   Qualifications out;
   const auto text = tree.read(kQualificationFile, std::size_t{4} << 20);
   if (!text) return out;
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = parse_json<Json>(*text);
   if (!json.is_object() || !json.contains("kernels") || !json["kernels"].is_object()) return out;
   for (const auto& [release, value] : json["kernels"].items()) {
     if (!value.is_object()) continue;

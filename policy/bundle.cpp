@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "policy/files.hpp"
 
 namespace gpuhealth::policy {
@@ -61,7 +62,7 @@ Accepted<Bundle> check_files(Bundle bundle) {
 }
 
 Accepted<Bundle> read_header(std::string_view line, std::vector<std::size_t>& sizes) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_json<Json>(line);
   if (!json.is_object()) return refuse("malformed", "the bundle's header is not JSON");
   Bundle out;
   try {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "policy/bundle.hpp"
 #include "policy/files.hpp"
 
@@ -50,8 +51,7 @@ class Installation {
     return root_.read_link(std::string(kBundleFolder) + "/" + name).value_or("");
   }
   [[nodiscard]] Json described(const std::string& target) const {
-    return Json::parse(root_.read(std::string(kBundleFolder) + "/" + target + "/bundle.json", 65536).value_or(""),
-                       nullptr, false);
+    return parse_json<Json>(root_.read(std::string(kBundleFolder) + "/" + target + "/bundle.json", 65536).value_or(""));
   }
   // What was ever in force here.
   [[nodiscard]] std::int64_t highest_serial() const {
@@ -60,7 +60,7 @@ class Installation {
       if (json.is_object() && json.contains("serial") && json["serial"].is_number_integer())
         out = std::max(out, json["serial"].get<std::int64_t>());
     };
-    take(Json::parse(root_.read(std::string(kBundleFolder) + "/serial.json", 4096).value_or(""), nullptr, false));
+    take(parse_json<Json>(root_.read(std::string(kBundleFolder) + "/serial.json", 4096).value_or("")));
     for (const char* name : {"current", "previous"})
       if (const auto target = link(name); !target.empty()) take(described(target));
     return out;

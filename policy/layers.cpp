@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "policy/files.hpp"
 #include "policy/reader.hpp"
 
@@ -81,7 +82,7 @@ void take(PolicyFile& file, const Result<std::string>& text, const MachineFacts*
 
 // A bundle ends as a whole, whatever its policies say.
 std::optional<WallTime> bundle_expiry(const Root& root, const std::string& folder) {
-  const auto json = nlohmann::json::parse(root.read(folder + "/bundle.json", 65536).value_or(""), nullptr, false);
+  const auto json = parse_json<nlohmann::json>(root.read(folder + "/bundle.json", 65536).value_or(""));
   if (!json.is_object() || !json.contains("expires") || !json["expires"].is_string()) return std::nullopt;
   return parse_last_day(json["expires"].get<std::string>());
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "policy/evaluate.hpp"
 
 namespace gpuhealth::policy {
@@ -158,8 +159,10 @@ std::string save(const State& state) {
 }
 
 Result<State> load_state(std::string_view text) {
+  const Json json = parse_json<Json>(text);
+  if (json.is_discarded()) return fail(ErrorCode::InvalidInput, "the state of policies cannot be used: it is no JSON");
   try {
-    return read_state(Json::parse(text));
+    return read_state(json);
   } catch (const std::exception& error) {
     return fail(ErrorCode::InvalidInput, std::string("the state of policies cannot be used: ") + error.what());
   }

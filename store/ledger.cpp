@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
+
 namespace gpuhealth {
 namespace {
 
@@ -141,7 +143,7 @@ bool read_steps(const Json& json, std::vector<LedgerStep>& out) {
 }
 
 std::optional<LedgerEntry> from_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return std::nullopt;
   LedgerEntry out;
   out.format = 1;
