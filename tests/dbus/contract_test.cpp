@@ -133,6 +133,13 @@ std::set<std::string> documented(const std::string& interface) {
   return rows;
 }
 
+TEST_P(Contract, TheSystemBusLetsEverybodyCallIt) {
+  const auto policy = read_file(std::string(GPUHEALTH_SOURCE_DIR) + "/dbus/org.gpuhealth1.conf");
+  const std::string interface = GetParam().interface;
+  EXPECT_NE(policy.find("<allow send_destination=\"org.gpuhealth1\" send_interface=\"" + interface + "\"/>"),
+            std::string::npos);
+}
+
 TEST_P(Contract, EachMemberIsInTheDocumentation) {
   const ptree contract = parse(read_file(contract_path(GetParam().interface)));
   std::set<std::string> wanted;
