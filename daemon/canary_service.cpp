@@ -65,9 +65,12 @@ struct CanaryService::Impl : std::enable_shared_from_this<Impl> {
 };
 
 void CanaryService::Impl::restore() {
-  std::ifstream in(options.results);
-  for (std::string line; std::getline(in, line);) {
-    if (const auto m = canary::parse_measurement(line)) watch.observe(*m);
+  // What was turned over holds the older part: without it the last good epoch would be forgotten.
+  for (const auto& path : {options.results + ".1", options.results}) {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+      if (const auto m = canary::parse_measurement(line)) watch.observe(*m);
+    }
   }
   for (const auto& f : watch.open()) {
     if (f.finding.level != Level::Recovered) on.finding(f);

@@ -90,25 +90,38 @@ TEST_F(CanaryServiceTest, AStallIsConfirmedByTheSecondRunAndLinesAreKept) {
   EXPECT_EQ(lines, 2) << "what was no measurement is not kept";
 }
 
-TEST_F(CanaryServiceTest, WhatWasOpenBeforeAStartIsToldAgain) {
+// A stall takes two runs: both must be read again to be one. The file of the older run differs.
+void expect_stall_told_again(const std::string& folder, boost::asio::io_context& io, const Clock& clock,
+                             const std::string& older) {
   CanaryService::Options options;
   options.program = "/nonexistent";
-  std::filesystem::create_directories(folder_.path() / "canary");
-  options.results = folder_.string() + "/canary/results.jsonl";
+  std::filesystem::create_directories(folder + "/canary");
+  options.results = folder + "/canary/results.jsonl";
   const std::string m = R"({"ms":2010,"control_ms":2,"system_ms":1990})";
-  for (const char* time : {"1000", "1020"})
-    std::ofstream(options.results, std::ios::app)
+  const auto keep = [&](const std::string& file, const char* time) {
+    std::ofstream(folder + "/canary/" + file, std::ios::app)
         << R"({"canary":"userptr_cow","value":2010,"time":)" << time << R"(,"epoch":"a","device":"x","mappings":[)" << m
         << "," << m << "," << m << "]}\n";
+  };
+  keep(older, "1000");
+  keep("results.jsonl", "1020");
   std::vector<health::CanaryFinding> found;
   CanaryService::Handlers on;
   on.devices = [] { return std::vector<canary::DeviceSituation>(); };
   on.finding = [&](const health::CanaryFinding& f) { found.push_back(f); };
   on.log = [](Severity, const std::string&) {};
-  CanaryService service(io_, clock_, options, on);
+  CanaryService service(io, clock, options, on);
   service.start();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].finding.level, Level::Confirmed);
+}
+
+TEST_F(CanaryServiceTest, WhatWasOpenBeforeAStartIsToldAgain) {
+  expect_stall_told_again(folder_.string(), io_, clock_, "results.jsonl");
+}
+
+TEST_F(CanaryServiceTest, WhatWasTurnedOverIsNotForgottenAtAStart) {
+  expect_stall_told_again(folder_.string(), io_, clock_, "results.jsonl.1");
 }
 
 // `sleep` stands for a child that hangs in the kernel: what a worker left behind and named in its line.
