@@ -2,8 +2,9 @@
 // Text to JSON in one place: the parser is compiled once, not in every file that reads some.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 namespace gpuhealth {
 
