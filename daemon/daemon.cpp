@@ -410,34 +410,34 @@ void Daemon::Impl::publish(const std::vector<health::Change>& changes) {
 }
 
 void Daemon::Impl::publish(const health::Change& change) {
+  using Kind = health::ChangeKind;
   const auto& c = change.condition;
+  const bool was_told = change.kind != Kind::Cleared || change.was_confirmed;
+  const bool is_sure =
+      change.kind != Kind::Raised && (change.kind != Kind::Updated || c.state == ConditionState::Confirmed);
+  if (!is_sure) return;  // nobody is told yet
+  // Kept first: whoever hears of it finds it in history.
+  if (was_told) store.put(c);
+  const std::string title = c.device_label + ": " + std::string(info(c.type).title);
   switch (change.kind) {
-    case health::ChangeKind::Raised:
-      return;  // not yet sure: nobody is told
-    case health::ChangeKind::Confirmed:
+    case Kind::Confirmed:
       if (kernel) kernel->confirmed(c);
-      store.put(c);  // before its event: whoever reads that finds the condition too
-      event(c.severity, "condition.confirmed", c.device,
-            c.device_label + ": " + std::string(info(c.type).title) + ". " + c.detail);
+      event(c.severity, "condition.confirmed", c.device, title + ". " + c.detail);
       break;
-    case health::ChangeKind::Updated:
-      if (c.state != ConditionState::Confirmed) return;
+    case Kind::Acknowledged:
+      event(Severity::Info, "condition.acknowledged", c.device, title + ": acknowledged");
       break;
-    case health::ChangeKind::Acknowledged:
-      event(Severity::Info, "condition.acknowledged", c.device,
-            c.device_label + ": " + std::string(info(c.type).title) + ": acknowledged");
-      break;
-    case health::ChangeKind::Cleared:
+    case Kind::Cleared:
       bus.remove_condition(c.id);
-      if (!change.was_confirmed) return;
-      event(Severity::Info, "condition.cleared", c.device,
-            c.device_label + ": " + std::string(info(c.type).title) + ": cleared");
-      store.put(c);
+      if (!was_told) return;
+      event(Severity::Info, "condition.cleared", c.device, title + ": cleared");
       if (policies) policies->condition_cleared(c.id);
       return;
+    case Kind::Raised:
+    case Kind::Updated:
+      break;
   }
   if (policies) policies->changed();
-  store.put(c);
   bus.set_condition(c);
 }
 
