@@ -8,6 +8,7 @@ namespace {
 
 constexpr auto kSecondOpinionEvery = std::chrono::minutes(1);
 constexpr unsigned kMostInitFaults = 3;
+constexpr milliseconds kLibrarysOwnPatience{7000};  // rsmi_init waits five seconds for a lock
 
 }  // namespace
 
@@ -24,7 +25,7 @@ void Daemon::Impl::start_rocm_smi() {
   if (config.settings.telemetry_source == kSysfs) return;
   telemetry::SideReader::Options to;
   to.program = options.reader;
-  to.deadline = std::max(milliseconds(1500), real(options, config.settings.sampling_deadline));
+  to.deadline = std::max(kLibrarysOwnPatience, real(options, config.settings.sampling_deadline));
   for (auto* wait : {&to.first_retry, &to.last_retry}) *wait = real(options, wait->count());
   telemetry::SideReader::Handlers on;
   on.frame = [this](telemetry::Frame frame) { on_rocm_smi(frame); };

@@ -64,6 +64,7 @@ struct FaultFs::Impl {
   std::map<std::string, fuse_ino_t> inodes;  // a path keeps its number
   std::list<Rule> rules;
   std::list<Held> waiting;
+  std::vector<AccessKind> remembered{AccessKind::Open, AccessKind::Read, AccessKind::Write};
   std::vector<Access> log;
   int last_rule = 0;
 
@@ -189,7 +190,7 @@ std::optional<Rule> FaultFs::Impl::rule_for(const std::string& path, std::initia
 }
 
 void FaultFs::Impl::note(AccessKind kind, std::string path) {
-  log.push_back({Steady::now(), kind, std::move(path)});
+  if (std::ranges::find(remembered, kind) != remembered.end()) log.push_back({Steady::now(), kind, std::move(path)});
 }
 
 bool FaultFs::Impl::attributes(const std::string& path, fuse_ino_t inode, struct stat& out) const {
@@ -389,6 +390,11 @@ void FaultFs::remove(int number) {
 void FaultFs::tick() {
   const auto now = Steady::now();
   impl_->let_go([&](const Held& held) { return held.due && *held.due <= now; });
+}
+
+void FaultFs::remember(std::vector<AccessKind> kinds) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->remembered = std::move(kinds);
 }
 
 std::vector<Access> FaultFs::accesses() const {

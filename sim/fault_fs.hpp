@@ -50,6 +50,8 @@ class FaultFs {
   // As long as it is held no program's write goes through, so that what is read and written meanwhile belongs together.
   [[nodiscard]] std::unique_lock<std::mutex> hold_writes();
 
+  // What is remembered of who reads and writes what: accesses of these kinds; all, unless told.
+  void remember(std::vector<AccessKind> kinds);
   [[nodiscard]] std::vector<Access> accesses() const;
   [[nodiscard]] std::size_t held() const;  // reads that hang now
 

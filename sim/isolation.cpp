@@ -52,9 +52,22 @@ int as_init(const std::function<int()>& inside) {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return complain("make mounts private");
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NOEXEC | MS_NODEV, nullptr) != 0) return complain("mount /proc");
   raise_loopback();
-  const int status = inside();
-  std::fflush(nullptr);
-  return status;
+  // Who loses his parent here comes to this process; it does nothing but see them off.
+  const pid_t self = getpid();
+  const pid_t player = fork();
+  if (player < 0) return complain("fork");
+  if (player == 0) {
+    if (!die_with(self)) _exit(kFailed);
+    const int status = inside();
+    std::fflush(nullptr);
+    _exit(status);
+  }
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, 0);
+    if (ended == player) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended < 0 && errno != EINTR) return complain("wait");
+  }
 }
 
 int unshare_and_run(pid_t parent, const std::function<int()>& inside) {

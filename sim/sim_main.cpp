@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <thread>
+#include <variant>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -145,9 +146,18 @@ class Show {
   double died_at_ = -1;
 };
 
+// A week's reads would fill gigabytes; writes are always judged.
+std::vector<AccessKind> kinds_that_count(const Scenario& scenario) {
+  std::vector<AccessKind> kinds{AccessKind::Write};
+  for (const auto& expectation : scenario.expectations)
+    if (const auto* access = std::get_if<ExpectAccess>(&expectation.what)) kinds.push_back(access->kind);
+  return kinds;
+}
+
 int run_inside(const Scenario& scenario, const Options& options) {
   auto stage = Stage::set_up(scenario, {bin_dir(), options.speed});
   if (!stage) return complain(stage.error());
+  (*stage)->files().remember(kinds_that_count(scenario));
   return Show(scenario, options, **stage).run();
 }
 

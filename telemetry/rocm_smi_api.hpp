@@ -15,6 +15,7 @@ enum Status : std::uint32_t {  // rsmi_status_t
   kNotSupported = 2,
   kFileError = 3,
   kPermission = 4,
+  kInitError = 8,  // without /sys/class/kfd; 5.2.3 also where another process holds its lock for five seconds
   kNotYetImplemented = 9,
   kBusy = 16,
 };

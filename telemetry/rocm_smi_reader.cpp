@@ -2,6 +2,7 @@
 #include "telemetry/rocm_smi_reader.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -203,6 +204,14 @@ bool awake(const PciAddress& gpu) {
   return !status || parse_runtime_status(*status) == PowerState::Active;
 }
 
+std::string_view why_no_start(std::uint32_t status) {
+  const bool no_kfd = access("/sys/class/kfd", F_OK) != 0;
+  if (status == rsmi::kInitError && no_kfd) return ": this kernel has no compute driver, /sys/class/kfd";
+  if (status == rsmi::kBusy || status == rsmi::kInitError)
+    return ": another program holds its lock, /dev/shm/rocm_smi_card*";
+  return "";
+}
+
 }  // namespace
 
 RocmSmiReader::RocmSmiReader(std::string library, std::vector<std::string> skip, Progress* progress)
@@ -231,8 +240,7 @@ bool RocmSmiReader::start(std::uint64_t first_device, std::uint64_t tick, std::v
   if (api_.init == nullptr || api_.count == nullptr || api_.pci_id == nullptr)
     return refuse(library_ + " has no rsmi_init: it is no ROCm SMI");
   if (const auto status = api_.init(0); status != rsmi::kSuccess)
-    return refuse(library_ + ": rsmi_init failed with " + std::to_string(status) +
-                  (status == rsmi::kBusy ? ": another program holds its lock, /dev/shm/rocm_smi_card*" : ""));
+    return refuse(library_ + ": rsmi_init failed with " + std::to_string(status) + std::string(why_no_start(status)));
   usable_ = true;
   std::uint32_t count = 0;
   api_.count(&count);

@@ -104,6 +104,13 @@ int faults(const fs::path& home) {
   std::size_t written = 0;
   for (const auto& access : files.accesses()) written += access.kind == AccessKind::Write ? 1 : 0;
   CHECK_THAT(written == 2);
+
+  // Told to remember opening alone, it forgets to note the rest.
+  files.remember({AccessKind::Open});
+  const auto before = files.accesses().size();
+  CHECK_THAT(reads(value) == 1);
+  CHECK_THAT(files.accesses().size() == before + 1);
+  CHECK_THAT(files.accesses().back().kind == AccessKind::Open);
   return 0;
 }
 
@@ -121,9 +128,32 @@ TEST(FaultFs, GivesTheFaultsItIsToldAndCountsWhoAsks) {
 
 TEST(Isolation, GivesTheValueAndLeavesNothing) {
   const auto status = run_isolated([] {
-    if (getpid() != 1) return 1;
+    if (getpid() != 2 || getppid() != 1) return 1;
     if (fork() == 0) pause();  // ends with its namespace
     return 42;
+  });
+  ASSERT_TRUE(status) << status.error().text;
+  EXPECT_EQ(*status, 42);
+}
+
+TEST(Isolation, SeesOffWhoLosesHisParent) {
+  const auto status = run_isolated([] {
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) return 1;
+    const pid_t parent = fork();
+    if (parent == 0) {
+      const pid_t orphan = fork();
+      if (orphan == 0) _exit(0);
+      _exit(write(ends[1], &orphan, sizeof orphan) == sizeof orphan ? 0 : 1);
+    }
+    pid_t orphan = 0;
+    if (read(ends[0], &orphan, sizeof orphan) != sizeof orphan || orphan <= 0) return 2;
+    if (waitpid(parent, nullptr, 0) != parent) return 3;
+    for (int i = 0; i < 5000; ++i) {
+      if (kill(orphan, 0) != 0 && errno == ESRCH) return 42;  // not even a zombie
+      usleep(1000);
+    }
+    return 4;
   });
   ASSERT_TRUE(status) << status.error().text;
   EXPECT_EQ(*status, 42);

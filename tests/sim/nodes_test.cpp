@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "canary/measurement.hpp"
+#include "core/json.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gpuhealth::sim {
@@ -22,13 +23,7 @@ std::string run_inside(const std::string& scenario, const std::string& command) 
   const test::TempDir folder;
   const auto file = folder.path() / "scenario.yaml";
   std::ofstream(file) << scenario;
-  const std::string line = GPUHEALTH_BIN_DIR "/gpuhealth-sim " + file.string() + " -- " + command + " 2>&1";
-  FILE* pipe = popen(line.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) out += buffer.data();
-  pclose(pipe);
-  return out;
+  return test::run_command(GPUHEALTH_BIN_DIR "/gpuhealth-sim " + file.string() + " -- " + command + " 2>&1").out;
 }
 
 // Nodes cannot be made in a container that may not make any.
@@ -44,6 +39,33 @@ TEST(Nodes, LibdrmSeesTheCardsTheirDriverAndTheirSensors) {
                              "asic 744c family 145 temperature 71000\n"));
   EXPECT_THAT(out, HasSubstr("device 0000:06:00.0 73bf /dev/dri/renderD129\ndriver amdgpu 3\n"
                              "asic 73bf family 143 temperature 40000\n"));
+}
+
+TEST(Nodes, AmdsOwnProgramSeesTheCards) {
+  const auto out =
+      run_inside("noise: false\ncards: {a: {model: rx7900xtx, state: {edge: 71, power: 211}}, b: {model: rx6900xt}}\n",
+                 "rocm-smi --showid --showtemp --showpower --json");
+  EXPECT_THAT(out, HasSubstr("\"card0\": {\"GPU ID\": \"0x744c\", \"Temperature (Sensor edge) (C)\": \"71.0\""));
+  EXPECT_THAT(out, HasSubstr("\"Average Graphics Package Power (W)\": \"211.0\""));
+  EXPECT_THAT(out, HasSubstr("\"card1\": {\"GPU ID\": \"0x73bf\", \"Temperature (Sensor edge) (C)\": \"40.0\""));
+}
+
+// The same tree outside, as plain files. What the device nodes say in addition is not there.
+TEST(Nodes, InspectInsideSaysWhatItSaysOutside) {
+  const test::TempDir folder;
+  const auto copy = (folder.path() / "copy").string();
+  const std::string inspect = GPUHEALTH_BIN_DIR "/gpuhealthctl inspect --json --sysroot ";
+  const auto out =
+      run_inside("noise: false\ncards: {a: {model: rx7900xtx, load: true}, b: {model: mi210}, c: {model: phoenix}}\n",
+                 "sh -c 'cp -a /mnt/machine " + copy + " && " + inspect + "/'");
+  ASSERT_TRUE(std::filesystem::exists(copy)) << out;
+  auto inside = parse_json<nlohmann::json>(out.substr(std::min(out.find('{'), out.size())));
+  auto outside = parse_json<nlohmann::json>(test::run_command(inspect + copy).out);
+  ASSERT_EQ(inside.at("devices").size(), 3U);
+  ASSERT_EQ(outside.at("devices").size(), 3U);
+  for (auto* one : {&inside, &outside})
+    for (auto& device : one->at("devices")) device.at("readings").erase("vram.losses");
+  EXPECT_EQ(inside, outside);
 }
 
 // One mapping is enough to see whose time it is: the rule itself is played by the scenario host-copy-stall.

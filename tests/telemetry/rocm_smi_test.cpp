@@ -2,8 +2,11 @@
 // The unmodified librocm_smi64 on a synthetic machine that lies over /sys in a namespace of the reader's own: it says
 // what we say, and where it aborts, that is named and gone round.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -34,10 +37,10 @@ class RocmSmi : public ::testing::Test {
     cards_ = std::move(cards);
     ASSERT_TRUE(sim::write_machine(root_.path(), cards_));
   }
-  void start() {
+  void start(std::chrono::milliseconds deadline = 6000ms) {  // rsmi_init itself waits five seconds for a lock
     SideReader::Options options;
     options.program = "/usr/bin/unshare";
-    options.deadline = 6000ms;  // rsmi_init itself waits five seconds for a lock
+    options.deadline = deadline;
     options.first_retry = 10ms;
     options.last_retry = 20ms;
     SideReader::Handlers on;
@@ -57,9 +60,10 @@ class RocmSmi : public ::testing::Test {
         "private",
         "sh",
         "-c",
-        R"(mount --bind "$1/sys" /sys && mount -t tmpfs none /dev/shm && shift && exec "$@")",
+        R"(mount --bind "$1/sys" /sys && mount -t tmpfs none /dev/shm && eval "$2" && shift 2 && exec "$@")",
         "sh",
         root_.string(),
+        before_,
         GPUHEALTH_BIN_DIR "/gpuhealth-reader",
         "--source",
         "rocm-smi"};
@@ -89,6 +93,22 @@ class RocmSmi : public ::testing::Test {
     return to_string(cards_[0].place.gpu) + "/" + query.substr(0, query.find(' '));
   }
   Sample& first() { return samples_[pack(cards_[0].place.gpu)]; }
+  // What the shell says of AMD's own program on the same files: 134 is SIGABRT.
+  int rocm_smi(const std::string& option) const {
+    const std::string line = "unshare --mount --propagation private sh -c 'mount --bind " + root_.string() +
+                             "/sys /sys && mount -t tmpfs none /dev/shm && exec rocm-smi " + option +
+                             "' >/dev/null 2>&1; exit $?";
+    const int status = std::system(line.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // All is read, nothing ends the reader.
+  void expect_whole() {
+    start();
+    ask();
+    EXPECT_TRUE(troubles_.empty()) << troubles_[0].what;
+    EXPECT_TRUE(done_);
+    EXPECT_EQ(first().value(R::PowerCap), expected_cap_);
+  }
   // Provoked, named, and gone round at the next start.
   void expect_gone_round(const std::string& query) {
     start();
@@ -107,6 +127,7 @@ class RocmSmi : public ::testing::Test {
   boost::asio::io_context io_{1};
   std::map<std::uint64_t, Sample> samples_;
   std::string refusal_;
+  std::string before_ = ":";  // what else the reader's namespace holds: a command of the shell
   bool done_ = false;
   std::vector<SideReader::Trouble> troubles_;
   std::uint64_t tick_ = 0;
@@ -206,6 +227,75 @@ TEST_F(RocmSmi, ANodeWithoutLinksEndsItAtItsStart) {
   ask();
   ASSERT_EQ(troubles_.size(), 1u);
   EXPECT_EQ(troubles_[0].what, "rsmi_init");
+}
+
+// The other aborts of 5.2.3 are in functions that we do not call: AMD's program ends there, we read on.
+TEST_F(RocmSmi, APcieTableWithADeepSleepLevelEndsOthers) {
+  plug({sim::idle_card(sim::rx7900xtx(), 0)});
+  put("pp_dpm_pcie", "S: 19Mhz *\n0: 2.5GT/s, x1 78Mhz\n");
+  EXPECT_EQ(rocm_smi("--showclocks"), 134);
+  expect_whole();
+}
+
+TEST_F(RocmSmi, APcieTableWithoutAStarIsNotReadByIt) {
+  plug({sim::idle_card(sim::rx7900xtx(), 0)});
+  put("pp_dpm_pcie", "0: 2.5GT/s, x1\n1: 16.0GT/s, x16\n");
+  expect_whole();
+}
+
+TEST_F(RocmSmi, PowerProfilesWithoutAHeadingEndOthers) {
+  plug({sim::idle_card(sim::rx7900xtx(), 0)});
+  put("pp_power_profile_mode", " 0 BOOTUP_DEFAULT*:\n");
+  EXPECT_EQ(rocm_smi("--showprofile"), 134);
+  expect_whole();
+}
+
+TEST_F(RocmSmi, AnOverdriveTableWithoutAVoltageCurveEndsOthers) {
+  plug({sim::idle_card(sim::rx7900xtx(), 0)});
+  put("pp_od_clk_voltage", "OD_SCLK:\n0: 500Mhz\n1: 2500Mhz\nOD_MCLK:\n1: 1000MHz\nOD_RANGE:\nSCLK: 500Mhz 3000Mhz\n");
+  EXPECT_EQ(rocm_smi("--showvc"), 134);
+  expect_whole();
+}
+
+TEST_F(RocmSmi, AnErrorCountOfGarbageEndsIt) {
+  for (const char* text : {"", "\n", "garbage\n"}) {
+    samples_.clear();
+    troubles_.clear();
+    plug({sim::idle_card(sim::rx7900xtx(), 0)});
+    fs::create_directories(file("ras"));
+    put("ras/features", "feature mask: 0x00000001\n");
+    put("ras/umc_err_count", text);
+    expect_gone_round("ecc_count_get UMC");
+  }
+}
+
+// Another program that uses the library and does not let go of its lock, as one that is stuck in a read.
+constexpr const char* kHolder = R"(
+import ctypes, mmap, os, time
+smi = ctypes.CDLL("librocm_smi64.so.1")
+smi.rsmi_init(ctypes.c_uint64(0))
+lock = mmap.mmap(os.open("/dev/shm/rocm_smi_card0", os.O_RDWR), 0)
+ctypes.CDLL("libc.so.6").pthread_mutex_lock(ctypes.byref((ctypes.c_char * len(lock)).from_buffer(lock)))
+open(os.environ["HELD"], "w").write(str(os.getpid()))
+time.sleep(60)
+)";
+
+TEST_F(RocmSmi, ALockThatAnotherHoldsIsSaid) {
+  plug({sim::idle_card(sim::rx7900xtx(), 0)});
+  const fs::path program = root_.path() / "holder.py";
+  const fs::path held = root_.path() / "held";
+  std::ofstream(program) << kHolder;
+  before_ = "{ HELD=" + held.string() + " python3 " + program.string() + " & } && until [ -s " + held.string() +
+            " ]; do sleep 0.05; done";
+  start(20s);
+  ask();
+  int pid = 0;
+  std::ifstream(held) >> pid;
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGKILL);
+  EXPECT_TRUE(troubles_.empty()) << troubles_[0].what;
+  EXPECT_TRUE(refusal_.find("another program holds its lock, /dev/shm/rocm_smi_card*") != std::string::npos)
+      << refusal_;
 }
 
 TEST_F(RocmSmi, ALibraryThatIsNotThereIsSaid) {
