@@ -118,6 +118,7 @@ int act_device(const std::vector<std::string>& arguments) {
   if (verb == "revert") return show(revert(machine, line.words[1], !line.by_rule));
   if (verb == "verified") return show(note_verified(machine, line.words[1]));
   if (verb == "recover") return show(recover(machine));
+  if (verb == "revert-all") return show(revert_all(machine));
   if (verb == "again" && !line.device.empty()) return show(apply_again(machine, line.device));
   if (verb != "resume") return usage();
   if (auto left = leave_safe_mode(machine); !left) return complain(left.error());

@@ -20,7 +20,7 @@ constexpr const char* kUsage =
     "       gpuhealth-act device run ACTION [NAME=VALUE...] [--device DEVICE] [--dry-run] [--confirm]\n"
     "       gpuhealth-act device run --request FILE|-\n"
     "       gpuhealth-act device confirm|verified|revert ID [--by-rule]\n"
-    "       gpuhealth-act device recover|resume\n"
+    "       gpuhealth-act device recover|revert-all|resume\n"
     "       gpuhealth-act device again --device DEVICE\n"
     "       each of device with [--root DIR] [--sysroot DIR]\n"
     "gpuhealthctl kernel and gpuhealthctl actions start this program, see gpuhealthctl(1)\n";

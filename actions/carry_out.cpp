@@ -373,6 +373,24 @@ Result<Outcome> revert(const Machine& machine, const std::string& id, bool by_pe
   return out;
 }
 
+Result<Outcome> revert_all(const Machine& machine) {
+  Outcome out;
+  out.action = "revert-all";
+  out.state = to_string(ActionState::Done);
+  auto entries = read_ledger(machine.files, &out.warnings);
+  std::ranges::reverse(entries);
+  for (const LedgerEntry& entry : entries) {
+    if (!in_force(entry) || entry.owner == "kernel") continue;
+    const auto one = revert(machine, entry.id, false);
+    if (one) {
+      out.resolved.push_back(one->text);
+    } else {
+      out.warnings.push_back(entry.id + ": " + one.error().text);
+    }
+  }
+  return out;
+}
+
 Result<Outcome> recover(const Machine& machine) {
   Outcome out;
   out.action = "recover";

@@ -45,6 +45,9 @@ Result<Outcome> confirm(const Machine& machine, const std::string& id);
 Result<Outcome> note_verified(const Machine& machine, const std::string& id);
 // Brings back what was there. By itself it leaves alone what somebody else has set since; a person's word goes.
 Result<Outcome> revert(const Machine& machine, const std::string& id, bool by_person);
+// Everything that is in force on devices, the newest first; what somebody else has set since is left alone. For the
+// removal of the program: whatever fails, the rest is brought back, and `warnings` says what was not.
+Result<Outcome> revert_all(const Machine& machine);
 // At every start, and before every action: what did not come to its end is resolved. In safe mode nothing is written
 // but the ledger, and what is left open is in `warnings`.
 Result<Outcome> recover(const Machine& machine);

@@ -46,6 +46,13 @@ Result<fs::path> find_base(const std::string& bin_dir) {
   return fail(ErrorCode::Unavailable, "none of /mnt, /media, /srv, /opt is there to mount on");
 }
 
+// Beside this program; as installed, it is in sbin.
+std::string daemon_program(const fs::path& bin_dir) {
+  const fs::path beside = bin_dir / "gpuhealthd";
+  std::error_code error;
+  return fs::exists(beside, error) ? beside.string() : (bin_dir.parent_path() / "sbin/gpuhealthd").string();
+}
+
 constexpr const char* kBusConfig =
     "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN\" "
     "\"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
@@ -265,7 +272,7 @@ std::vector<std::string> Stage::environment() const {
 
 Result<void> Stage::start_daemon() {
   auto child =
-      Child::start({options_.bin_dir + "/gpuhealthd", "--bus", bus_address(), "--state-dir", (base_ / "state").string(),
+      Child::start({daemon_program(options_.bin_dir), "--bus", bus_address(), "--state-dir", (base_ / "state").string(),
                     "--config-dir", (base_ / "config").string(), "--root", (base_ / "root").string()},
                    environment(), base_ / "gpuhealthd.log");
   if (!child) return tl::unexpected<Error>(child.error());

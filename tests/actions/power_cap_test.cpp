@@ -42,6 +42,38 @@ TEST(PowerCap, WritesTheLimitOnceAndBringsTheOldOneBackOnce) {
   EXPECT_EQ(m.last().state, "reverted");
 }
 
+// Newest first, so that the oldest value is what is left.
+TEST(PowerCap, AllThatIsInForceComesBackAtOnce) {
+  TestMachine m({sim::idle_card(sim::rx7900xtx(), 0), sim::idle_card(sim::rx6900xt(), 1)});
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "290"}}));
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  auto other = m.order(ActionKind::PowerCap, {{"watts", "200"}});
+  other.request.device = m.pci(1);
+  ASSERT_TRUE(m.run(other));
+  EXPECT_EQ(m.read(m.cap(1)), "200000000");
+  const auto all = revert_all(m.machine());
+  ASSERT_TRUE(all) << all.error().text;
+  EXPECT_THAT(all->warnings, IsEmpty());
+  EXPECT_EQ(all->resolved.size(), 3u);
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  EXPECT_EQ(m.read(m.cap(1)), "289000000");
+  for (const auto& entry : m.ledger()) EXPECT_EQ(entry.state, "reverted") << entry.id;
+}
+
+TEST(PowerCap, WhatCannotComeBackKeepsNothingElseFromIt) {
+  TestMachine m({sim::idle_card(sim::rx7900xtx(), 0), sim::idle_card(sim::rx6900xt(), 1)});
+  ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"watts", "280"}}));
+  auto other = m.order(ActionKind::PowerCap, {{"watts", "200"}});
+  other.request.device = m.pci(1);
+  ASSERT_TRUE(m.run(other));
+  m.system.faults[m.cap(1)] = Fault{.error = EIO};
+  const auto all = revert_all(m.machine());
+  ASSERT_TRUE(all) << all.error().text;
+  EXPECT_EQ(m.read(m.cap()), "303000000");
+  EXPECT_EQ(m.read(m.cap(1)), "200000000");
+  EXPECT_THAT(all->warnings, ElementsAre(HasSubstr("power1_cap")));
+}
+
 TEST(PowerCap, PercentIsOfTheCardsDefaultInWholeWatts) {
   TestMachine m;
   ASSERT_TRUE(m.run(ActionKind::PowerCap, {{"percent", "95"}}));
