@@ -7,12 +7,13 @@
 #include "actions/request.hpp"
 #include "actions/state.hpp"
 #include "core/json.hpp"
+#include "grub/tool.hpp"
 
 namespace gpuhealth::actions {
 namespace {
 
 constexpr Duration kDeadline = std::chrono::seconds(120);
-constexpr Duration kKernelDeadline = std::chrono::seconds(600);  // grub-mkconfig takes its time
+constexpr Duration kKernelDeadline = grub::kOperationMost;
 constexpr Duration kAgain = std::chrono::minutes(1);
 constexpr std::size_t kRecordsKept = 256;
 constexpr std::size_t kFinishedAdopted = 32;  // of an earlier run, that are shown

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel runs, boots next, and is good: the daemon's ends of it.
 #include "daemon/daemon_impl.hpp"
+#include "grub/tool.hpp"
 
 namespace gpuhealth::daemon {
 namespace {
 
-constexpr std::chrono::minutes kActTime{15};  // grub-mkconfig takes its time
 constexpr std::chrono::minutes kLookTime{1};
 
 }  // namespace
@@ -24,7 +24,7 @@ void Daemon::Impl::start_kernel() {
                 "/boot/grub/grubenv"};
   KernelService::Handlers on;
   on.act = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
-    kernel_act->run(words, {}, kActTime, std::move(ended));
+    kernel_act->run(words, {}, grub::kOperationMost, std::move(ended));
   };
   on.look = [this](const std::vector<std::string>& words, KernelService::Ended ended) {
     // Not below the daemon either: its sandbox hides the modules, and a kernel without them counts for nothing.

@@ -111,10 +111,16 @@ def update(vm, old, new, spare):
     status, output = vm.run("DEBIAN_FRONTEND=noninteractive dpkg -i /opt/spare/linux-image-*.deb", timeout=1200)
     fact("the newer kernel installs", status == 0, output[-300:])
     boots(vm, old, "pinned, after a kernel update")
-    vm.run("apt-mark auto linux-image-*; apt-mark showauto", check=True)
-    _, removed = vm.run("apt-get -s autoremove | grep ^Remv")
-    fact("autoremove leaves the pinned kernel", f"linux-image-{old} " not in removed, removed)
+    # apt itself protects the running kernel and the newest ones: without that it is the pin that counts.
+    vm.run("apt-mark auto $(dpkg-query -W -f '${Package}\\n' 'linux-image-*' | grep -v unsigned)", check=True)
+    bare = "apt-get -s autoremove -o APT::Protect-Kernels=false -o APT::Install-Recommends=false"
+    status, removed = vm.run(bare)
+    fact("apt can say what it would remove", status == 0, removed[-300:])
+    fact("autoremove leaves the pinned kernel", f"Remv linux-image-{old} " not in removed, removed[-500:])
+    fact("and would take the newest, which nothing protects here", f"Remv linux-image-{spare} " in removed, removed[-500:])
     kernel(vm, "unpin")
+    status, removed = vm.run(bare)
+    fact("unpinned, it would take the old one too", status == 0 and f"Remv linux-image-{old} " in removed, removed[-500:])
     boots(vm, spare, "after unpin, the distribution's own choice")
 
 
