@@ -38,6 +38,8 @@ Choices read_choices(const Tree& tree) {
   out.trial = text_in(json, "trial");
   out.own_choice = text_in(json, "own_choice");
   out.expires = text_in(json, "expires");
+  out.held_pin = text_in(json, "held_pin");
+  out.held_expires = text_in(json, "held_expires");
   out.temporary = json.value("temporary", Json()) == Json(true);
   out.hold = json.value("hold", Json()) == Json(true);
   if (json.contains("next_entry_before") && json["next_entry_before"].is_string())
@@ -53,6 +55,8 @@ std::string choices_text(const Choices& choices) {
   Json json = {{"pinned", choices.pinned}, {"temporary", choices.temporary}, {"hold", choices.hold},
                {"trial", choices.trial},   {"expires", choices.expires},     {"protect", choices.protect}};
   if (!choices.own_choice.empty()) json["own_choice"] = choices.own_choice;
+  if (!choices.held_pin.empty()) json["held_pin"] = choices.held_pin;
+  if (!choices.held_expires.empty()) json["held_expires"] = choices.held_expires;
   if (choices.next_entry_before) json["next_entry_before"] = *choices.next_entry_before;
   return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }

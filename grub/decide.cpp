@@ -2,6 +2,7 @@
 #include "grub/decide.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "grub/known_faults.hpp"
 #include "grub/last_good.hpp"
@@ -118,6 +119,7 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
       choices.temporary = false;
       choices.own_choice.clear();
       choices.expires = request.expires;
+      if (choices.hold) std::tie(choices.held_pin, choices.held_expires) = std::tie(choices.pinned, choices.expires);
       break;
     case Operation::Unpin:
       choices = Choices{};
@@ -145,6 +147,7 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
       choices.trial.clear();
       const bool keep = !choices.temporary && !choices.pinned.empty();
       choices.pinned = keep ? request.release : std::string();
+      if (!choices.held_pin.empty()) choices.held_pin = request.release;
       choices.temporary = false;
       choices.own_choice.clear();
       if (auto fine =
@@ -171,13 +174,27 @@ Result<void> decide(const Tree& tree, const Inventory& inventory, const Request&
       choices.own_choice.clear();
       const std::string good = good_kernel(inventory, tree, choices, "");
       if (auto fine = check_kernel(tree, inventory, good); !fine) return fine;
+      if (!choices.hold && !choices.temporary)
+        std::tie(choices.held_pin, choices.held_expires) = std::tie(choices.pinned, choices.expires);
       choices.temporary = false;
       choices.pinned = good;
+      choices.expires.clear();
       choices.hold = true;
       break;
     }
     case Operation::HoldOff:
-      choices = Choices{};
+      if (!choices.hold) break;
+      choices.hold = false;
+      if (!choices.held_pin.empty()) {
+        choices.pinned = choices.held_pin;
+      } else if (choices.trial.empty()) {
+        choices.pinned.clear();
+      } else {
+        choices.temporary = true;  // until the trial is over
+      }
+      choices.expires = choices.held_expires;
+      choices.held_pin.clear();
+      choices.held_expires.clear();
       break;
     case Operation::Protect:
       if (auto fine = need_kernel(); !fine) return fine;

@@ -28,6 +28,7 @@ struct Choices {
   std::string trial;
   std::string own_choice;                        // what the distribution started when a trial without a pin was armed
   std::string expires;                           // last day of the pin, "2026-12-31" UTC; empty: never
+  std::string held_pin, held_expires;            // the pin that is there again when the hold ends
   std::vector<std::string> protect;              // kernels to keep besides these
   std::optional<std::string> next_entry_before;  // what grubenv held before the trial was armed
   friend bool operator==(const Choices&, const Choices&) = default;

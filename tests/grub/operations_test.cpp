@@ -178,6 +178,57 @@ TEST(Hold, KeepsANewKernelFromBecomingTheDefault) {
   EXPECT_EQ(machine.boots(), kNew);
 }
 
+// What a person had pinned before is theirs: with its last day, and after the hold again.
+TEST(Hold, GivesAnEarlierPinBack) {
+  DebianMachine machine;
+  ASSERT_TRUE(machine.perform(Operation::Pin, kOld, "2030-12-31"));
+  ASSERT_TRUE(machine.perform(Operation::Protect, kNew));
+  ASSERT_TRUE(machine.perform(Operation::HoldOn));
+  EXPECT_EQ(machine.boots(), kOld);
+  EXPECT_EQ(read_choices(machine.made.tree()).expires, "") << "a hold has no last day";
+  ASSERT_TRUE(machine.perform(Operation::HoldOn)) << "again";
+  ASSERT_TRUE(machine.perform(Operation::HoldOff));
+  const auto choices = read_choices(machine.made.tree());
+  EXPECT_EQ(choices.pinned, kOld);
+  EXPECT_EQ(choices.expires, "2030-12-31");
+  EXPECT_FALSE(choices.hold);
+  EXPECT_THAT(choices.protect, testing::ElementsAre(kNew));
+  EXPECT_EQ(machine.boots(), kOld);
+}
+
+TEST(Hold, LeavesWhatAPersonPinsMeanwhile) {
+  DebianMachine machine;
+  ASSERT_TRUE(machine.perform(Operation::HoldOn));
+  ASSERT_TRUE(machine.perform(Operation::Pin, kOld, "2030-12-31"));
+  ASSERT_TRUE(machine.perform(Operation::HoldOff));
+  EXPECT_EQ(read_choices(machine.made.tree()).pinned, kOld);
+  EXPECT_EQ(read_choices(machine.made.tree()).expires, "2030-12-31");
+  EXPECT_EQ(machine.boots(), kOld);
+}
+
+TEST(Hold, MovesAnEarlierPinToTheBlessedKernel) {
+  DebianMachine machine;
+  ASSERT_TRUE(machine.perform(Operation::Pin, kOld));
+  ASSERT_TRUE(machine.perform(Operation::HoldOn));
+  ASSERT_TRUE(machine.perform(Operation::Trial, kNew));
+  ASSERT_TRUE(machine.perform(Operation::Bless, kNew));
+  ASSERT_TRUE(machine.perform(Operation::HoldOff));
+  EXPECT_EQ(read_choices(machine.made.tree()).pinned, kNew);
+}
+
+// A trial that is armed takes place, and ends where the distribution's choice is.
+TEST(Hold, ItsEndLeavesATrial) {
+  DebianMachine machine;
+  ASSERT_TRUE(machine.perform(Operation::HoldOn));
+  ASSERT_TRUE(machine.perform(Operation::Trial, kOld));
+  ASSERT_TRUE(machine.perform(Operation::HoldOff));
+  const auto choices = read_choices(machine.made.tree());
+  EXPECT_EQ(choices.trial, kOld);
+  EXPECT_TRUE(choices.temporary);
+  ASSERT_TRUE(machine.perform(Operation::Bless, kOld));
+  EXPECT_EQ(read_choices(machine.made.tree()).pinned, "");
+}
+
 TEST(Refusal, NamesWhatAKernelLacks) {
   DebianMachine machine;
   machine.made.file("/boot/initrd.img-" + kOld, "");
@@ -293,6 +344,9 @@ INSTANTIATE_TEST_SUITE_P(
                         Step{"Unpin", Operation::Unpin, "", {{Operation::Pin, kOld}}},
                         Step{"Trial", Operation::Trial, kOld, {}},
                         Step{"Bless", Operation::Bless, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}},
+                        Step{"HoldOn", Operation::HoldOn, "", {}},
+                        Step{"HoldOff", Operation::HoldOff, "", {{Operation::Pin, kOld}, {Operation::HoldOn, ""}}},
+                        Step{"Protect", Operation::Protect, kOld, {}},
                         Step{"Reject", Operation::Reject, kNew, {{Operation::Pin, kOld}, {Operation::Trial, kNew}}}),
         testing::Values(Failure{"NoSpace", ENOSPC}, Failure{"ReadOnly", EROFS}, Failure{"IoError", EIO},
                         Failure{"PowerCut", EIO, true})),
