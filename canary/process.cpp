@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -154,6 +157,28 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(boost::asio::io_cont
   impl->wait();
   impl->limit(std::chrono::milliseconds(static_cast<std::int64_t>(limit_s * 1000)), false);
   return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(impl)));
+}
+
+ProcessId process_id(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(in, text);
+  ProcessId out{pid, 0};
+  // The name in parentheses may hold anything; the start is the twentieth field behind it.
+  const auto name_end = text.rfind(')');
+  if (name_end == std::string::npos) return out;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 0; i < 20; ++i) fields >> field;
+  out.started = std::strtoull(field.c_str(), nullptr, 10);
+  return out;
+}
+
+// EPERM: it is there, and another user's.
+bool is_there(const ProcessId& process) {
+  if (::kill(process.pid, 0) != 0 && errno == ESRCH) return false;
+  const auto now = process_id(process.pid).started;
+  return process.started == 0 || now == 0 || now == process.started;
 }
 
 WorkerProcess::WorkerProcess(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

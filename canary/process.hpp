@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,6 +41,15 @@ class WorkerProcess {
   explicit WorkerProcess(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
+
+// A process by its number and start (clock ticks after boot, /proc/PID/stat): numbers are used again. 0: not known.
+struct ProcessId {
+  pid_t pid = -1;
+  unsigned long long started = 0;
+  friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+ProcessId process_id(pid_t pid);
+bool is_there(const ProcessId& process);
 
 // Whole lines out of pieces; a line that is too long is dropped.
 class LineBuffer {

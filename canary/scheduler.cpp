@@ -38,7 +38,9 @@ std::optional<Start> Scheduler::due(Plan& plan, double now_s, const DeviceSituat
     }
     return std::nullopt;
   }
-  Start start{d.device, 1, {}};
+  // What needs a runtime stays undone where only the probe may run by itself.
+  Start start{d.device, std::min(1, settings_.most_tier), {}};
+  if (start.tier == 0) std::erase_if(plan.wanted, [](const auto& one) { return one.first != "userptr_cow"; });
   // The stall's own rule holds on a busy GPU as well.
   for (const auto& [canary, at] : plan.wanted) {
     if (now_s >= at && (canary == "userptr_cow" || canary == "h2d_file_rw" || !d.busy)) start.only.push_back(canary);
@@ -98,6 +100,16 @@ std::vector<Start> Scheduler::due(double now_s, const std::vector<DeviceSituatio
     out.push_back(std::move(*start));
   }
   return out;
+}
+
+bool Scheduler::claim(const DeviceSituation& d) {
+  for (const auto& [name, plan] : plans_) {
+    if (plan.running && (name == d.device || plan.socket == d.socket)) return false;
+  }
+  auto& plan = plans_[d.device];
+  plan.socket = d.socket;
+  plan.running = true;
+  return true;
 }
 
 void Scheduler::started(std::string_view device, double /*now_s*/) {

@@ -47,6 +47,8 @@ class Scheduler {
 
   // What to start at `now_s` (steady). Nothing of what it returns may be running.
   std::vector<Start> due(double now_s, const std::vector<DeviceSituation>& devices);
+  // A person wants the GPU now: marks it as running, unless a canary runs on it or on another of its socket.
+  bool claim(const DeviceSituation& d);
   void started(std::string_view device, double now_s);
   void finished(std::string_view device, double now_s);
   // A finding wants to look again.

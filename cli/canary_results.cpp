@@ -8,10 +8,6 @@
 #include <map>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
-#include "core/json.hpp"
-
 namespace gpuhealth::cli {
 namespace {
 
@@ -22,17 +18,6 @@ using canary::stats::Level;
 constexpr std::size_t kMostBytes = 256U << 20U;
 constexpr std::size_t kFewestRuns = 3;
 const double kSame = std::log(1.02);
-
-std::optional<BaselineReset> parse_reset(std::string_view line) {
-  if (line.find("\"reset\"") == std::string_view::npos) return std::nullopt;
-  const auto json = parse_json<nlohmann::json>(line);
-  if (!json.is_object() || !json.contains("reset") || json["reset"] != true) return std::nullopt;
-  const auto text = [&](const char* key) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
-  };
-  return BaselineReset{text("device"), text("canary"), text("who"), text("why"),
-                       canary::parse_time(text("time")).value_or(0)};
-}
 
 bool in_epoch(const Measurement& m, std::string_view wanted) {
   if (wanted.empty()) return false;
@@ -50,17 +35,6 @@ struct Pair {
 
 }  // namespace
 
-std::string to_json_line(const BaselineReset& reset) {
-  nlohmann::ordered_json out;
-  out["reset"] = true;
-  out["device"] = reset.device;
-  out["canary"] = reset.canary;
-  out["who"] = reset.who;
-  out["why"] = reset.why;
-  out["time"] = canary::time_text(reset.time);
-  return out.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
 ResultFile parse_results(std::string_view text, canary::Gate silent_gate) {
   ResultFile out;
   while (!text.empty()) {
@@ -69,7 +43,7 @@ ResultFile parse_results(std::string_view text, canary::Gate silent_gate) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++out.lines;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (auto reset = parse_reset(line)) {
+    if (auto reset = canary::parse_reset(line)) {
       out.entries.emplace_back(std::move(*reset));
       continue;
     }

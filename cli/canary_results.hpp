@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "canary/baseline_reset.hpp"
 #include "canary/measurement.hpp"
 #include "health/canary_watch.hpp"
 
@@ -15,12 +16,7 @@ namespace gpuhealth::cli {
 
 inline constexpr const char* kResultsFile = "/var/lib/gpuhealthd/canary/results.jsonl";
 
-// A person's word that what was known of a device (or of one canary on it) no longer holds.
-struct BaselineReset {
-  std::string device, canary, who, why;
-  double time = 0;
-};
-std::string to_json_line(const BaselineReset& reset);
+using canary::BaselineReset;
 
 struct BadLine {
   std::size_t line = 0;

@@ -96,13 +96,15 @@ Result<WorkerOutcome> run_worker(const std::vector<std::string>& arguments,
   return outcome;
 }
 
-Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arguments) {
+namespace {
+
+Result<std::vector<std::string>> words_of(const std::string& program, const std::vector<std::string>& arguments) {
   std::array<int, 2> out{};
   if (pipe2(out.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
   const Fd reading(out[0]);
   Fd writing(out[1]);
   const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const auto pid = spawn(worker_path(), arguments, writing.get(), nothing.get());
+  const auto pid = spawn(program, arguments, writing.get(), nothing.get());
   if (!pid) return tl::unexpected(pid.error());
   writing.reset();
   std::vector<std::string> lines;
@@ -111,6 +113,22 @@ Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arg
   }
   waitpid(*pid, nullptr, 0);
   return lines;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arguments) {
+  return words_of(worker_path(), arguments);
+}
+
+Result<std::string> this_program_says(const std::vector<std::string>& arguments) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const auto lines = words_of(self, arguments);
+  if (!lines) return tl::unexpected(lines.error());
+  std::string all;
+  for (const auto& line : *lines) all += line + "\n";
+  return all;
 }
 
 Result<void> append_lines(const std::string& path, const std::string& lines) {

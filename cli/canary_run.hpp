@@ -22,6 +22,9 @@ Result<WorkerOutcome> run_worker(const std::vector<std::string>& arguments,
 // What the worker prints, line by line.
 Result<std::vector<std::string>> worker_says(const std::vector<std::string>& arguments);
 
+// What this program itself prints with these arguments, as a process of its own: reads of hardware may hang.
+Result<std::string> this_program_says(const std::vector<std::string>& arguments);
+
 // Appends lines to a file; they are whole lines or nothing.
 Result<void> append_lines(const std::string& path, const std::string& lines);
 

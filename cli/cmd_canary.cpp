@@ -9,10 +9,13 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/acceptance.hpp"
 #include "cli/ask.hpp"
+#include "cli/canary_ask.hpp"
 #include "cli/canary_run.hpp"
 #include "cli/command.hpp"
 #include "cli/json_canary.hpp"
@@ -25,8 +28,6 @@ namespace {
 using canary::Measurement;
 using canary::Status;
 
-constexpr int kCannotTell = 125;  // git bisect run: skip this one
-
 struct Options {
   std::string file = kResultsFile;
   std::vector<std::string> files;
@@ -38,6 +39,7 @@ struct Options {
   std::string save;
   bool allow_cpu = false;
   bool bisect = false;
+  bool local = false;
   // history, compare, baseline
   std::string canary, metric;
   std::string before, after;
@@ -102,11 +104,23 @@ std::vector<std::string> worker_arguments(const Options& options) {
   return out;
 }
 
+// What is no tier the worker refuses.
+std::optional<std::uint32_t> tier_of(const std::string& text) {
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
+  return static_cast<std::uint32_t>(text[0] - '0');
+}
+
 Result<WorkerOutcome> measure(const Context& context, const Options& options) {
   const bool live = isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
-  auto outcome = run_worker(worker_arguments(options), [&](const std::string& canary) {
-    if (live) std::fprintf(stderr, "\r\033[K%s", canary.c_str());
-  });
+  const auto progress = [live](const std::string& text) {
+    if (live) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  };
+  std::optional<Result<WorkerOutcome>> by_daemon;
+  const auto tier = tier_of(options.tier);
+  // The daemon chooses the runtime itself, and knows no CPU.
+  if (!options.local && !options.allow_cpu && options.backend == "auto" && tier)
+    by_daemon = measure_by_daemon(context.bus, {options.device, *tier, options.only}, progress);
+  auto outcome = by_daemon ? std::move(*by_daemon) : run_worker(worker_arguments(options), progress);
   if (live) std::fputs("\r\033[K", stderr);
   if (!outcome || options.save.empty()) return outcome;
   std::string lines;
@@ -126,10 +140,7 @@ ExitCode run(const Context& context, const Options& options) {
   for (const auto& m : outcome->lines) rows.push_back(judged(m, baselines));
   const auto verdict = verdict_of(rows);
   show(context, [&] { return render_run(rows, verdict, context.terminal); }, [&] { return json_run(rows, verdict); });
-  if (options.bisect) {
-    const int code = verdict == "ok" ? 0 : verdict == "busy" || verdict == "unsupported" ? kCannotTell : 1;
-    return static_cast<ExitCode>(code);
-  }
+  if (options.bisect) return static_cast<ExitCode>(bisect_code(rows, verdict));
   if (verdict == "ok") return ExitCode::Ok;
   if (verdict == "unsupported") return ExitCode::Unavailable;
   if (verdict == "busy" || verdict == "stall" || verdict == "slower") return ExitCode::ConditionsPresent;
@@ -142,22 +153,33 @@ ExitCode accept(const Context& context, Options options) {
   const auto outcome = measure(context, options);
   if (!outcome) return complain(context, outcome.error());
   std::vector<RunRow> rows;
-  bool judged_any = false;
-  std::string verdict = "hardware cleared";
   for (const auto& m : outcome->lines) {
     RunRow row{m, std::nullopt, std::nullopt, std::string(to_string(m.status))};
     const auto ideal = m.notes.find("ideal");
     const double stated = ideal == m.notes.end() ? 0 : std::strtod(ideal->second.c_str(), nullptr);
     if (m.status == Status::Ok && m.value && stated > 0 && *m.value < 0.5 * stated) row.verdict = "slower";
     if (!m.mappings.empty() && canary::stats::judge_mappings(m.mappings).stalled) row.verdict = "stall";
-    judged_any = judged_any || m.status == Status::Ok;
-    const bool harmless = row.verdict == "ok" || row.verdict == "unsupported";
-    if (!harmless && verdict == "hardware cleared") verdict = row.verdict == "busy" ? "busy" : "not cleared";
-    if (!harmless && row.verdict != "busy") verdict = "not cleared";
     rows.push_back(std::move(row));
   }
-  if (!judged_any && verdict == "hardware cleared") verdict = "unsupported";
-  show(context, [&] { return render_run(rows, verdict, context.terminal); }, [&] { return json_run(rows, verdict); });
+  const auto seen = this_program_says({"inspect", "--json"});
+  const auto inspection = seen ? parse_json<Json>(*seen) : Json();
+  const auto checks = check_hardware(inspection, outcome->lines.front().device, rows);
+  const auto verdict = acceptance_verdict(rows, checks);
+  show(
+      context,
+      [&] {
+        auto page = render_run(rows, verdict, context.terminal);
+        for (const auto& c : checks)
+          page.paragraph({c.what + ": " + c.verdict + ", " + c.detail}, 2, context.terminal.columns);
+        return page;
+      },
+      [&] {
+        auto json = json_run(rows, verdict);
+        json["checks"] = Json::array();
+        for (const auto& c : checks)
+          json["checks"].push_back({{"what", c.what}, {"verdict", c.verdict}, {"detail", c.detail}});
+        return json;
+      });
   if (verdict == "hardware cleared") return ExitCode::Ok;
   return verdict == "unsupported" ? ExitCode::Unavailable : ExitCode::ConditionsPresent;
 }
@@ -261,6 +283,7 @@ void add_measuring(CLI::App& app, const Shared& options) {
   app.add_option("--backend", options->backend, "ioctl, hip, opencl, cuda or auto")->type_name("NAME");
   app.add_option("--device", options->device, "one GPU, by PCI address")->type_name("PCI");
   app.add_option("--save", options->save, "append the result lines to a file")->type_name("FILE");
+  app.add_flag("--local", options->local, "measure here, past a daemon that runs");
   app.add_flag("--allow-cpu", options->allow_cpu, "take a CPU when there is no GPU");
 }
 

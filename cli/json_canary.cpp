@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_canary.hpp"
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "core/json.hpp"
 
 namespace gpuhealth::cli {
@@ -17,6 +21,18 @@ Json number_or_null(const std::optional<double>& value) {
 }
 
 }  // namespace
+
+int bisect_code(const std::vector<RunRow>& rows, std::string_view verdict) {
+  if (verdict == "busy" || verdict == "unsupported") return kCannotTell;
+  if (verdict != "ok") return 1;
+  std::set<std::string> controlled;
+  for (const auto& r : rows) {
+    if (!r.measurement.mappings.empty()) controlled.insert(r.measurement.canary);
+  }
+  const bool unknown = std::ranges::any_of(
+      rows, [&](const auto& r) { return r.verdict == "no baseline" && !controlled.contains(r.measurement.canary); });
+  return unknown ? kCannotTell : 0;
+}
 
 Json json_finding(const health::CanaryFinding& f) {
   Json out;

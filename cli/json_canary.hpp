@@ -19,6 +19,11 @@ struct RunRow {
   std::string verdict;           // "ok", "no baseline", "slower", "stall", or the status
 };
 
+inline constexpr int kCannotTell = 125;  // git bisect run: skip this one
+// 0 good, 1 bad, 125 cannot tell. Good is what was compared with something: a baseline, a reference, or for the stall
+// its control.
+int bisect_code(const std::vector<RunRow>& rows, std::string_view verdict);
+
 Json json_finding(const health::CanaryFinding& finding);
 Json json_baselines(const std::vector<canary::stats::BaselineView>& baselines);
 Json json_replay(const Replay& replay);

@@ -40,7 +40,8 @@ class CanaryService {
     std::function<void(Severity, const std::string&)> log;
     // Each result with what it meant, after its findings; and the end of each run. Both may be null.
     std::function<void(const canary::Measurement&, const health::CanaryOutcome&)> measured;
-    std::function<void(const std::string& device)> run_ended;
+    // `problem`: why no worker could be started.
+    std::function<void(const std::string& device, const std::string& problem)> run_ended;
   };
   CanaryService(boost::asio::io_context& io, const Clock& clock, Options options, Handlers handlers);
   ~CanaryService();
@@ -52,6 +53,12 @@ class CanaryService {
   // A person or a rule wants them now; those whose fault was acted on as soon as may be.
   void ask_now(const std::string& pci, int tier);
   void want(const std::string& pci, const std::string& canary);
+  // At once, on a busy GPU too. Errors: Exhausted while a canary runs on this GPU or beside it, Unavailable where none
+  // may run. Its end comes as run_ended, from the loop.
+  Result<void> run_now(const std::string& pci, int tier, std::vector<std::string> only);
+  void cancel(const std::string& pci);  // ends what runs on it; run_ended follows
+  // Why a GPU has not been measured for long, for people; empty while it is on time.
+  [[nodiscard]] std::string overdue(const std::string& pci) const;
   [[nodiscard]] std::vector<canary::stats::BaselineView> baselines() const;
 
  private:

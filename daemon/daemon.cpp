@@ -62,6 +62,11 @@ dbus::Requests Daemon::Impl::requests() {
         ErrorCode::Unavailable,
         "this daemon was not started by systemd as root, or looks at another tree: it does not look after kernels"));
   };
+  on.run_canary = [this](const dbus::JobRequest& request, const auto& then) { ask_canary(request, then); };
+  on.cancel_canary = [this](const std::string& id, const std::string& why) -> Result<void> {
+    if (jobs) return jobs->cancel(id, why);
+    return fail(ErrorCode::NotFound, "no canary runs");
+  };
   on.reload_policy = [this](const auto& then) { then(policies->reload()); };
   on.reset_breaker = [this](auto then) { policies->reset_breaker(std::move(then)); };
   on.confirm_action = [this](const std::string& id, auto then) { policies->confirm(id, std::move(then)); };
@@ -149,7 +154,7 @@ void Daemon::Impl::on_tick() {
     if (nvml) nvml->sample(slow);
     look_at_clients(now.steady);
     ask_rocm_smi(now.steady);
-    if (canaries && !devices.empty()) canaries->look();
+    look_at_canaries();
     if (kernel) kernel->tick();
   }
   settle_resets(now.steady);
@@ -227,8 +232,10 @@ void Daemon::Impl::start_canaries() {
   on.measured = [this](const canary::Measurement& m, const health::CanaryOutcome& outcome) {
     if (m.status == canary::Status::Ok) on_good_canary(m.device, m.canary);
     if (kernel) kernel->measured(m, outcome);
+    if (jobs) jobs->measured(m);
   };
-  on.run_ended = [this](const std::string& device) {
+  on.run_ended = [this](const std::string& device, const std::string& problem) {
+    if (jobs) jobs->run_ended(device, problem);
     if (kernel) kernel->run_ended(device);
   };
   on.devices = [this] { return canary_situations(); };
@@ -236,6 +243,7 @@ void Daemon::Impl::start_canaries() {
   on.log = [](Severity severity, const std::string& text) { log_line(severity, text); };
   canaries = std::make_unique<CanaryService>(io, clock, std::move(to), std::move(on));
   canaries->start();
+  start_jobs();
 }
 
 std::vector<canary::DeviceSituation> Daemon::Impl::canary_situations() const {

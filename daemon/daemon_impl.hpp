@@ -18,6 +18,7 @@
 #include "core/boot_id.hpp"
 #include "core/version.hpp"
 #include "daemon/act_runner.hpp"
+#include "daemon/canary_jobs.hpp"
 #include "daemon/canary_service.hpp"
 #include "daemon/canary_unit.hpp"
 #include "daemon/daemon.hpp"
@@ -93,9 +94,11 @@ struct Daemon::Impl {
   std::unique_ptr<Hotplug> hotplug;
   std::unique_ptr<telemetry::LogReader> kernel_log;
   std::vector<telemetry::KlogFrame> early_log;  // what came before the devices were known
+  std::unique_ptr<CanaryJobs> jobs;             // while `canaries` are
   std::unique_ptr<CanaryService> canaries;
-  std::unique_ptr<ActRunner> kernel_act;  // before `kernel`, which uses it
-  std::unique_ptr<ActRunner> starter;     // of units
+  std::map<std::string, std::string> overdue;  // by PCI address: why it has not been measured for long, as it was told
+  std::unique_ptr<ActRunner> kernel_act;       // before `kernel`, which uses it
+  std::unique_ptr<ActRunner> starter;          // of units
   std::unique_ptr<KernelService> kernel;
   std::unique_ptr<PolicyService> policies;
   std::map<std::string, DeviceInfo> departed;                                     // GPUs that left since the start
@@ -131,6 +134,9 @@ struct Daemon::Impl {
   void schedule_watchdog();
   void start_watchdog();
   void start_canaries();
+  void start_jobs();
+  void ask_canary(const dbus::JobRequest& request, const std::function<void(Result<std::string>)>& then);
+  void look_at_canaries();
   void start_kernel();
   std::vector<canary::DeviceSituation> canary_situations() const;
   void on_canary(const health::CanaryFinding& finding);

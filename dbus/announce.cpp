@@ -68,10 +68,7 @@ bool tell_removals(sd_bus* bus, Model& model) {
   std::size_t told = 0;
   for (const auto& removal : model.removals) {
     if (!room(bus)) break;
-    interfaces_removed(bus, removal.path,
-                       removal.condition ? kConditionInterface
-                       : removal.action  ? kActionInterface
-                                         : kDeviceInterface);
+    interfaces_removed(bus, removal.path, removal.interface);
     if (removal.condition) condition_changed(bus, *removal.condition);
     ++told;
   }
@@ -111,6 +108,15 @@ bool tell_conditions(sd_bus* bus, Model& model) {
   });
 }
 
+// Results before the end that they come before.
+bool tell_jobs(sd_bus* bus, Model& model) {
+  for (auto& [path, object] : model.jobs) {
+    if (object.announced && !tell_results(bus, path, object, room)) return false;
+  }
+  return tell(bus, model.jobs, kJobInterface, job_property::kNames,
+              [&](JobObject& object) { tell_results(bus, job_path(object.job.id), object, room); });
+}
+
 }  // namespace
 
 std::size_t queued_messages(sd_bus* bus) {
@@ -123,7 +129,8 @@ bool announce(sd_bus* bus, Model& model) {
   if (!tell_removals(bus, model) ||
       !tell(bus, model.devices, kDeviceInterface, device_property::kNames, [](auto&) {}) ||
       !tell_conditions(bus, model) ||
-      !tell(bus, model.actions, kActionInterface, action_property::kNames, [](auto&) {}) || !tell_events(bus, model))
+      !tell(bus, model.actions, kActionInterface, action_property::kNames, [](auto&) {}) || !tell_jobs(bus, model) ||
+      !tell_events(bus, model))
     return true;
   if (model.manager_changed.any()) {
     if (!room(bus)) return true;

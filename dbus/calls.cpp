@@ -35,6 +35,15 @@ int answer(sd_bus_message* call, const Write& write_to) {
   return sd_bus_send(nullptr, raw, nullptr);
 }
 
+constexpr std::size_t kMostCanaries = 64;
+
+struct ObjectPath {
+  std::string value;
+};
+void write(Writer& out, const ObjectPath& path) {
+  out.path(path.value);
+}
+
 }  // namespace
 
 struct Calls::Shared {
@@ -96,12 +105,25 @@ class Calls::Pending {
   std::multiset<std::string>::iterator place_;
 };
 
+// Who asked for a job: without them it is cancelled.
+struct Calls::Asker {
+  struct Unref {
+    void operator()(sd_bus_track* track) const { sd_bus_track_unref(track); }
+  };
+  Calls* owner = nullptr;
+  std::unique_ptr<sd_bus_track, Unref> track;
+  std::string job;  // empty: not started yet
+  bool waits = true;
+  bool gone = false;
+};
+
 Calls::Calls(sd_bus* bus, const Model& model, const Requests& requests, std::function<void()> sent)
     : model_(model), requests_(requests), shared_(std::make_shared<Shared>()), authority_(bus) {
   shared_->sent = std::move(sent);
 }
 
 Calls::~Calls() {
+  for (const auto& asker : askers_) asker->owner = nullptr;
   shared_->sent = nullptr;  // what is still open answers into a closed connection
 }
 
@@ -215,6 +237,70 @@ int Calls::kernel(sd_bus_message* call, KernelRequest request) {
   if (!requests_.kernel) return refuse(call, ErrorCode::Unavailable, "this daemon does not look after kernels");
   return change(call, kPolkitManageKernel,
                 [this, request = std::move(request)](Then then) { requests_.kernel(request, std::move(then)); });
+}
+
+bool Calls::is_past(const std::string& job) const {
+  const auto it = model_.jobs.find(job_path(job));
+  return it == model_.jobs.end() || is_over(it->second.job);
+}
+
+void Calls::asker_left(Asker& asker) {
+  asker.gone = true;
+  if (asker.job.empty() || is_past(asker.job) || !requests_.cancel_canary) return;
+  (void)requests_.cancel_canary(asker.job, "its asker left the bus");
+}
+
+void Calls::everybody_left() {
+  for (const auto& asker : askers_) asker_left(*asker);
+}
+
+int Calls::run_canary(sd_bus_message* call) {
+  Reader in(call);
+  JobRequest request;
+  request.device = in.text();
+  request.tier = in.u32();
+  request.only = read_texts(in);
+  if (in.error() < 0) return in.error();
+  if (request.tier > 3) return refuse(call, ErrorCode::InvalidInput, "a tier is 0, 1, 2 or 3");
+  if (request.only.size() > kMostCanaries) return refuse(call, ErrorCode::InvalidInput, "too many canaries are named");
+  if (!requests_.run_canary) return refuse(call, ErrorCode::Unavailable, "this daemon runs no canaries");
+  auto pending = open(call);
+  if (!pending) return 1;
+  const auto is_done = [this](const auto& asker) { return asker->job.empty() ? !asker->waits : is_past(asker->job); };
+  std::erase_if(askers_, is_done);
+  auto asker = std::make_shared<Asker>();
+  asker->owner = this;
+  const auto left = [](sd_bus_track* /*track*/, void* userdata) {
+    auto* self = static_cast<Asker*>(userdata);
+    if (self->owner != nullptr) self->owner->asker_left(*self);
+    return 0;
+  };
+  sd_bus_track* track = nullptr;
+  int r = sd_bus_track_new(sd_bus_message_get_bus(call), &track, left, asker.get());
+  asker->track.reset(track);
+  if (r >= 0) r = sd_bus_track_add_sender(track, call);
+  if (r < 0) {
+    pending->finish(Error{ErrorCode::Internal, "the bus does not say when the asker leaves", -r});
+    return 1;
+  }
+  askers_.push_back(asker);
+  authority_.check(call, kPolkitRunCanary, [this, pending, asker, request](const std::optional<Refusal>& refusal) {
+    asker->waits = false;
+    if (refusal) return pending->finish(*refusal);
+    requests_.run_canary(request, [pending, asker](const Result<std::string>& job) {
+      if (!job) return pending->finish(job.error());
+      asker->job = *job;
+      pending->finish(ObjectPath{job_path(*job)});
+      if (asker->gone && asker->owner != nullptr) asker->owner->asker_left(*asker);
+    });
+  });
+  return 1;
+}
+
+int Calls::cancel_canary(sd_bus_message* call, const std::string& job) {
+  if (!requests_.cancel_canary) return refuse(call, ErrorCode::Unavailable, "this daemon runs no canaries");
+  return change(call, kPolkitRunCanary,
+                [this, job](const Then& then) { then(requests_.cancel_canary(job, "cancelled")); });
 }
 
 int Calls::reload(sd_bus_message* call) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "dbus/authority.hpp"
 #include "dbus/sd.hpp"
@@ -35,6 +36,9 @@ class Calls {
   int acknowledge(sd_bus_message* call, const std::string& condition);
   int reload(sd_bus_message* call);
   int kernel(sd_bus_message* call, KernelRequest request);
+  int run_canary(sd_bus_message* call);
+  int cancel_canary(sd_bus_message* call, const std::string& job);
+  void everybody_left();  // the bus is gone, and with it those who wait for jobs
   int reload_policy(sd_bus_message* call);
   int reset_breaker(sd_bus_message* call);
   int confirm_action(sd_bus_message* call);  // id in the message
@@ -52,6 +56,10 @@ class Calls {
   const Requests& requests_;
   std::shared_ptr<Shared> shared_;
   Authority authority_;
+  struct Asker;
+  void asker_left(Asker& asker);
+  [[nodiscard]] bool is_past(const std::string& job) const;
+  std::vector<std::shared_ptr<Asker>> askers_;
 };
 
 }  // namespace gpuhealth::dbus

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "dbus/client_bus.hpp"
 #include "dbus/kernel_client.hpp"
 #include "dbus/names.hpp"
 #include "dbus/records.hpp"
@@ -33,6 +34,8 @@ tl::unexpected<Error> no_bus(const std::string& where, int error) {
   return fail(code, "cannot connect to " + where + ": " + std::strerror(-error) + "; is dbus-daemon running?", -error);
 }
 
+}  // namespace
+
 Error from_bus(const BusError& error, int r) {
   if (r == -ETIMEDOUT || std::strcmp(error.name(), SD_BUS_ERROR_NO_REPLY) == 0)
     return {ErrorCode::Unavailable, "gpuhealthd does not answer; look at: systemctl status gpuhealthd", ETIMEDOUT};
@@ -48,6 +51,8 @@ Error from_bus(const BusError& error, int r) {
             0};
   return {code, error.text(), 0};
 }
+
+namespace {
 
 Result<BusPtr> open_bus(const std::string& address) {
   BusPtr bus;
@@ -71,6 +76,16 @@ Result<void> wait_ready(sd_bus* bus, const std::string& where, milliseconds dead
 }
 
 }  // namespace
+
+Result<BusPtr> connect_client(const std::string& address, milliseconds deadline) {
+  const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
+  const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
+  auto bus = open_bus(where);
+  if (!bus) return tl::unexpected(bus.error());
+  const std::string text = where.empty() ? "the system bus" : "the bus at " + where;
+  if (auto ready = wait_ready(bus->get(), text, deadline); !ready) return tl::unexpected(ready.error());
+  return bus;
+}
 
 struct Client::Impl {
   BusPtr bus;
@@ -366,15 +381,11 @@ KernelClient& KernelClient::operator=(KernelClient&&) noexcept = default;
 KernelClient::~KernelClient() = default;
 
 Result<KernelClient> KernelClient::connect(const std::string& address, milliseconds deadline) {
-  const char* wish = std::getenv("GPUHEALTH_BUS_ADDRESS");
-  const std::string where = !address.empty() ? address : wish != nullptr ? wish : "";
-  auto bus = open_bus(where);
+  auto bus = connect_client(address, deadline);
   if (!bus) return tl::unexpected(bus.error());
   auto impl = std::make_unique<Impl>();
   impl->bus = std::move(*bus);
   impl->deadline = deadline;
-  const std::string text = where.empty() ? "the system bus" : "the bus at " + where;
-  if (auto ready = wait_ready(impl->bus.get(), text, deadline); !ready) return tl::unexpected(ready.error());
   return KernelClient(std::move(impl));
 }
 

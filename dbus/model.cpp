@@ -101,7 +101,7 @@ void Model::set_clients(const std::string& id, std::vector<GpuClient> clients) {
 void Model::remove_device(const std::string& id) {
   const auto it = devices.find(device_path(id));
   if (it == devices.end()) return;
-  if (it->second.announced) removals.push_back({it->first, std::nullopt, false});
+  if (it->second.announced) removals.push_back({it->first, std::nullopt, kDeviceInterface});
   devices.erase(it);
   to_tell |= !removals.empty();
 }
@@ -140,7 +140,7 @@ void Model::remove_condition(const std::string& id) {
   if (it == conditions.end()) return;
   if (it->second.announced) {
     it->second.condition.state = ConditionState::Cleared;
-    removals.push_back({it->first, std::move(it->second.condition), false});
+    removals.push_back({it->first, std::move(it->second.condition), kConditionInterface});
   }
   conditions.erase(it);
   to_tell |= !removals.empty();
@@ -173,8 +173,22 @@ void Model::set_action(const ActionView& action) {
 void Model::remove_action(const std::string& id) {
   const auto it = actions.find(action_path(id));
   if (it == actions.end()) return;
-  if (it->second.announced) removals.push_back({it->first, std::nullopt, true});
+  if (it->second.announced) removals.push_back({it->first, std::nullopt, kActionInterface});
   actions.erase(it);
+  to_tell |= !removals.empty();
+}
+
+void Model::set_job(const JobView& job) {
+  auto& object = jobs[job_path(job.id)];
+  update(object, job);
+  to_tell |= !object.announced || object.changed.any() || object.results_told < job.results.size();
+}
+
+void Model::remove_job(const std::string& id) {
+  const auto it = jobs.find(job_path(id));
+  if (it == jobs.end()) return;
+  if (it->second.announced) removals.push_back({it->first, std::nullopt, kJobInterface});
+  jobs.erase(it);
   to_tell |= !removals.empty();
 }
 
@@ -211,6 +225,11 @@ void Model::mark_all_told() {
   }
   for (auto& [path, object] : actions) {
     object.announced = true;
+    object.changed.reset();
+  }
+  for (auto& [path, object] : jobs) {
+    object.announced = true;
+    object.results_told = object.job.results.size();
     object.changed.reset();
   }
   to_tell = false;

@@ -16,6 +16,7 @@
 #include "core/device.hpp"
 #include "core/event.hpp"
 #include "core/sample.hpp"
+#include "dbus/job_object.hpp"
 #include "dbus/kernel_object.hpp"
 #include "dbus/server.hpp"
 
@@ -96,7 +97,7 @@ struct ActionObject {
 struct Removal {
   std::string path;
   std::optional<Condition> condition;  // set: a condition was cleared
-  bool action = false;                 // else an action is shown no more, or a device went
+  const char* interface = nullptr;     // of what else is gone
 };
 
 class Model {
@@ -111,6 +112,8 @@ class Model {
   void remove_condition(const std::string& id);
   void set_action(const ActionView& action);
   void remove_action(const std::string& id);
+  void set_job(const JobView& job);
+  void remove_job(const std::string& id);
   void add_event(const Event& event);
 
   [[nodiscard]] const DeviceObject* device(const std::string& id) const;
@@ -128,6 +131,8 @@ class Model {
   std::map<std::string, DeviceObject> devices;        // by object path
   std::map<std::string, ConditionObject> conditions;  // by object path
   std::map<std::string, ActionObject> actions;        // by object path
+  std::map<std::string, JobObject> jobs;              // by object path
+  std::string canary_problem = "this daemon runs no canaries";
   std::vector<Removal> removals;
   std::vector<Event> events;  // at most 64, the last ones
   bool to_tell = false;

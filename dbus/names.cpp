@@ -56,6 +56,9 @@ std::string condition_path(std::string_view condition_id) {
 std::string action_path(std::string_view action_id) {
   return encode(kActionPrefix, action_id);
 }
+std::string job_path(std::string_view job_id) {
+  return encode(kJobPrefix, job_id);
+}
 
 const char* error_name(ErrorCode code) {
   for (const auto& row : kErrors) {

@@ -15,12 +15,17 @@ inline constexpr const char kRootPath[] = "/org/gpuhealth1";
 inline constexpr const char kDevicePrefix[] = "/org/gpuhealth1/device";
 inline constexpr const char kConditionPrefix[] = "/org/gpuhealth1/condition";
 inline constexpr const char kActionPrefix[] = "/org/gpuhealth1/action";
+inline constexpr const char kJobPrefix[] = "/org/gpuhealth1/job";
+inline constexpr const char kCanaryPath[] = "/org/gpuhealth1/canary";
 inline constexpr const char kKernelPath[] = "/org/gpuhealth1/kernel";
 inline constexpr const char kManagerInterface[] = "org.gpuhealth1.Manager";
 inline constexpr const char kDeviceInterface[] = "org.gpuhealth1.Device";
 inline constexpr const char kConditionInterface[] = "org.gpuhealth1.Condition";
 inline constexpr const char kKernelInterface[] = "org.gpuhealth1.Kernel";
 inline constexpr const char kActionInterface[] = "org.gpuhealth1.Action";
+inline constexpr const char kCanaryInterface[] = "org.gpuhealth1.Canary";
+inline constexpr const char kJobInterface[] = "org.gpuhealth1.Job";
+inline constexpr const char kPolkitRunCanary[] = "org.gpuhealth1.canary.run";
 inline constexpr const char kPolkitManagePolicy[] = "org.gpuhealth1.policy.manage";
 inline constexpr const char kPolkitManageDevice[] = "org.gpuhealth1.device.manage";
 inline constexpr const char kPolkitManageKernel[] = "org.gpuhealth1.kernel.manage";
@@ -34,6 +39,7 @@ inline constexpr std::uint32_t kMaxPastConditions = 1024;
 std::string device_path(std::string_view device_id);
 std::string condition_path(std::string_view condition_id);
 std::string action_path(std::string_view action_id);
+std::string job_path(std::string_view job_id);
 
 // "org.gpuhealth1.Error.NotFound"; and back, also from the errors that a bus, polkit or sd-bus itself answers with.
 const char* error_name(ErrorCode code);

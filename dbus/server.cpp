@@ -115,6 +115,7 @@ void Server::Impl::connect() {
 }
 
 void Server::Impl::lost(int error) {
+  if (connection) connection->calls->everybody_left();
   connection.reset();
   report({ErrorCode::Unavailable, std::string("the bus is gone: ") + std::strerror(-error) + "; connecting again",
           -error});
@@ -216,6 +217,17 @@ void Server::set_action(const ActionView& action) {
 }
 void Server::remove_action(const std::string& id) {
   impl_->model.remove_action(id);
+  impl_->pump();
+}
+void Server::set_canary_problem(const std::string& text) {
+  impl_->model.canary_problem = text;
+}
+void Server::set_job(const JobView& job) {
+  impl_->model.set_job(job);
+  impl_->pump();
+}
+void Server::remove_job(const std::string& id) {
+  impl_->model.remove_job(id);
   impl_->pump();
 }
 void Server::tell(const Event& event) {

@@ -20,6 +20,7 @@
 #include "core/reading.hpp"
 #include "core/sample.hpp"
 #include "dbus/action_view.hpp"
+#include "dbus/job.hpp"
 #include "dbus/kernel.hpp"
 #include "store/database.hpp"
 
@@ -44,6 +45,8 @@ struct Requests {
   std::function<void(std::string action_id, std::function<void(Result<void>)>)> confirm_action;
   std::function<void(std::string action_id, std::function<void(Result<void>)>)> revert_action;
   KernelHandler kernel;  // likewise
+  JobHandler run_canary;
+  JobCancelHandler cancel_canary;  // polkit has said yes, or the asker left the bus
 };
 
 struct ManagerState {
@@ -89,6 +92,9 @@ class Server {
   void remove_condition(const std::string& id);    // cleared
   void set_action(const ActionView& action);       // adds, or tells what changed
   void remove_action(const std::string& id);
+  void set_canary_problem(const std::string& text);  // why no canary can be run; empty: it can. Polled
+  void set_job(const JobView& job);
+  void remove_job(const std::string& id);
   void tell(const Event& event);  // EventHappened; without a bus it is not told
 
  private:

@@ -297,6 +297,12 @@ std::vector<SlotPtr> add_objects(sd_bus* bus, Objects& objects) {
   keep(r, slot);
   r = sd_bus_add_node_enumerator(bus, &slot, kActionPrefix, &enumerate<&Model::actions>, &objects);
   keep(r, slot);
+  r = sd_bus_add_object_vtable(bus, &slot, kCanaryPath, kCanaryInterface, kCanaryTable, &objects);
+  keep(r, slot);
+  r = sd_bus_add_fallback_vtable(bus, &slot, kJobPrefix, kJobInterface, kJobTable, &find<&Model::jobs>, &objects);
+  keep(r, slot);
+  r = sd_bus_add_node_enumerator(bus, &slot, kJobPrefix, &enumerate<&Model::jobs>, &objects);
+  keep(r, slot);
   if (!good) slots.clear();
   return slots;
 }

@@ -87,7 +87,7 @@ _gpuhealthctl() {
       [[ $cur == -* || $prev == policy ]] || { COMPREPLY=($(compgen -f -- "$cur")) && return; }
       ;;
     canary)
-      own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --save --bisect
+      own='run accept list history compare baseline show reset --tier --only --backend --device --allow-cpu --local --save --bisect
         --file --metric --why --yes'
       ;;
     report) own='--since --html --bundle --keep-names --file' ;;

@@ -53,6 +53,29 @@ TEST(Scheduler, TierZeroAloneNeverUsesTheGpu) {
   EXPECT_TRUE(follow(s, other, 0, 3600).empty()) << "there is nothing of tier 0 for it";
 }
 
+TEST(Scheduler, WhatIsWantedRunsNoHigherThanTheTierThatMayRunByItself) {
+  auto settings = exact();
+  settings.most_tier = 0;
+  Scheduler s(settings, 1);
+  follow(s, card(), 0, 100);
+  s.want("0000:03:00.0", "h2d_file_rw", 110);
+  s.want("0000:03:00.0", "userptr_cow", 120);
+  const auto starts = follow(s, card(), 100, 100);
+  ASSERT_EQ(starts.size(), 1U);
+  EXPECT_EQ(starts[0], (std::pair<double, int>{120, 0}));
+}
+
+TEST(Scheduler, APersonsRunWaitsForTheOneThatRunsOnItsSocket) {
+  Scheduler s(exact(), 1);
+  EXPECT_TRUE(s.claim(card("a", 0)));
+  EXPECT_FALSE(s.claim(card("a", 0)));
+  EXPECT_FALSE(s.claim(card("b", 0)));
+  EXPECT_TRUE(s.claim(card("c", 1)));
+  EXPECT_TRUE(s.due(0, {card("a", 0), card("b", 0)}).empty()) << "and the clock's run waits for the person's";
+  s.finished("a", 1);
+  EXPECT_TRUE(s.claim(card("b", 0)));
+}
+
 TEST(Scheduler, TheDeepTierComesOnceAnHour) {
   Scheduler s(exact(), 1);
   int deep = 0;

@@ -52,6 +52,27 @@ TEST(Replay, FindsTheStallItsCauseAndTheKernelThatChanged) {
   EXPECT_EQ(json["open"][0]["changed"][0]["change"], "7.0.11 -> 7.0.12");
 }
 
+RunRow row(const std::string& canary, const std::string& verdict, bool with_control = false) {
+  RunRow out;
+  out.measurement.canary = canary;
+  if (with_control) out.measurement.mappings = {{12, 2, 11, 1}};
+  out.verdict = verdict;
+  return out;
+}
+
+TEST(Bisect, WithoutABaselineNothingIsGood) {
+  EXPECT_EQ(bisect_code({row("triad", "no baseline")}, "ok"), 125);
+  EXPECT_EQ(bisect_code({row("checksum", "ok"), row("triad", "no baseline")}, "ok"), 125);
+  EXPECT_EQ(bisect_code({row("triad", "ok")}, "ok"), 0);
+  EXPECT_EQ(bisect_code({row("triad", "slower")}, "slower"), 1);
+  EXPECT_EQ(bisect_code({row("triad", "busy")}, "busy"), 125);
+}
+
+TEST(Bisect, TheStallHasItsControlAndNeedsNoBaseline) {
+  EXPECT_EQ(bisect_code({row("userptr_cow", "no baseline", true), row("userptr_cow", "no baseline")}, "ok"), 0);
+  EXPECT_EQ(bisect_code({row("userptr_cow", "stall", true)}, "stall"), 1);
+}
+
 TEST(Replay, AHealthyRatioAndAFixedKernelAreNothing) {
   std::string text;
   for (int i = 0; i < 20; ++i) text += stall(1000 + 300 * i, 16, "7.0.11");

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -161,6 +162,109 @@ TEST_F(CanaryServiceTest, BesideWhatHangsInTheKernelNoSecondWorkerIsStarted) {
   waitpid(*hung, nullptr, 0);
   run_until([&] { return starts() >= 2; }, &service);
   EXPECT_GE(starts(), 2) << "it has ended: the GPU is measured again";
+}
+
+CanaryService::Handlers quiet(std::vector<health::CanaryFinding>* found = nullptr) {
+  CanaryService::Handlers on;
+  on.devices = [] {
+    canary::DeviceSituation d;
+    d.device = "0000:03:00.0";
+    return std::vector{d};
+  };
+  on.finding = [found](const health::CanaryFinding& f) {
+    if (found != nullptr) found->push_back(f);
+  };
+  on.log = [](Severity, const std::string&) {};
+  return on;
+}
+
+constexpr const char* kReset =
+    R"({"reset":true,"device":"0000:03:00.0","canary":"userptr_cow","who":"root","why":"new card","time":"2026-12-01T00:00:00Z"})";
+
+TEST_F(CanaryServiceTest, ARunningDaemonObeysAResetThatIsAppendedToItsResults) {
+  CanaryService::Options options;
+  options.program = script("worker", kStalledWorker);
+  options.results = folder_.string() + "/canary/results.jsonl";
+  std::vector<health::CanaryFinding> found;
+  CanaryService service(io_, clock_, options, quiet(&found));
+  service.start();
+  run_until([&] { return found.size() >= 2; }, &service);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1].finding.level, Level::Confirmed);
+  std::ofstream(options.results, std::ios::app) << kReset << "\n";
+  run_until([&] { return found.size() >= 3; }, &service);
+  ASSERT_GE(found.size(), 3U);
+  EXPECT_EQ(found[2].finding.level, Level::Recovered);
+  EXPECT_EQ(found[2].finding.detail, "its baseline was reset: new card");
+}
+
+TEST_F(CanaryServiceTest, AResetIsObeyedAfterARestartToo) {
+  CanaryService::Options options;
+  options.program = "/nonexistent";
+  std::filesystem::create_directories(folder_.string() + "/canary");
+  options.results = folder_.string() + "/canary/results.jsonl";
+  const std::string m = R"({"ms":2010,"control_ms":2,"system_ms":1990})";
+  std::ofstream file(options.results);
+  for (const char* time : {"1000", "1020"})
+    file << R"({"canary":"userptr_cow","value":2010,"time":)" << time
+         << R"(,"epoch":"a","device":"0000:03:00.0","mappings":[)" << m << "," << m << "," << m << "]}\n";
+  file << kReset << "\n";
+  file.close();
+  std::vector<health::CanaryFinding> found;
+  CanaryService service(io_, clock_, options, quiet(&found));
+  service.start();
+  EXPECT_TRUE(found.empty());
+}
+
+TEST_F(CanaryServiceTest, AWorkerThatCannotStartEndsItsRun) {
+  CanaryService::Options options;
+  options.program = "/nonexistent/gpuhealth-canary";
+  options.results = folder_.string() + "/canary/results.jsonl";
+  auto on = quiet();
+  std::vector<std::string> problems;
+  on.run_ended = [&](const std::string& device, const std::string& problem) {
+    EXPECT_EQ(device, "0000:03:00.0");
+    problems.push_back(problem);
+  };
+  CanaryService service(io_, clock_, options, on);
+  service.start();
+  ASSERT_TRUE(service.run_now("0000:03:00.0", 1, {}));
+  run_until([&] { return !problems.empty(); });
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find("/nonexistent/gpuhealth-canary"), std::string::npos) << problems[0];
+  EXPECT_TRUE(service.run_now("0000:03:00.0", 1, {})) << "the GPU is free again";
+}
+
+TEST_F(CanaryServiceTest, APersonsRunIsAloneOnItsGpuAndEndsWhenItIsCancelled) {
+  CanaryService::Options options;
+  options.program = script("worker", "echo \"$@\" > \"$0.args\"\nexec sleep 600\n");
+  options.results = folder_.string() + "/canary/results.jsonl";
+  auto on = quiet();
+  int ended = 0;
+  on.run_ended = [&](const std::string&, const std::string&) { ++ended; };
+  CanaryService service(io_, clock_, options, on);
+  service.start();
+  EXPECT_FALSE(service.run_now("0000:99:00.0", 1, {}));
+  ASSERT_TRUE(service.run_now("0000:03:00.0", 1, {"triad"}));
+  const auto second = service.run_now("0000:03:00.0", 1, {});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::Exhausted);
+  run_until([&] { return std::filesystem::exists(options.program + ".args"); }, &service);
+  std::ifstream in(options.program + ".args");
+  std::string words;
+  std::getline(in, words);
+  EXPECT_EQ(words, "--backend auto --tier 1 --only triad --device 0000:03:00.0 --json");
+  service.cancel("0000:03:00.0");
+  run_until([&] { return ended == 1; });
+  EXPECT_EQ(ended, 1);
+}
+
+TEST(ProcessId, ANumberThatIsUsedAgainIsAnotherProcess) {
+  const auto self = canary::process_id(getpid());
+  EXPECT_GT(self.started, 0U);
+  EXPECT_TRUE(canary::is_there(self));
+  EXPECT_FALSE(canary::is_there({self.pid, self.started + 1}));
+  EXPECT_TRUE(canary::is_there({self.pid, 0})) << "its start was not known";
 }
 
 TEST_F(CanaryServiceTest, AWorkerIsStartedAndStoppedAsItsLauncherSays) {

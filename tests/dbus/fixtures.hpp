@@ -93,6 +93,19 @@ inline dbus::ActionView power_cap() {
   return a;
 }
 
+inline constexpr const char kRunPath[] = "/org/gpuhealth1/job/run1";
+
+inline dbus::JobView running() {
+  dbus::JobView j;
+  j.id = "run1";
+  j.device = kCardId;
+  j.device_label = "Radeon RX 7900 XTX at 0000:03:00.0";
+  j.tier = 1;
+  j.state = "running";
+  j.started = wall_from_microseconds(1'764'515'080'000'000);
+  return j;
+}
+
 inline dbus::ManagerState manager_state() {
   dbus::ManagerState m;
   m.version = "0.1.0";
