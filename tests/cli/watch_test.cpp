@@ -73,7 +73,7 @@ TEST(Watch, ShowsEachGpuWithItsCurvesTheConditionsAndTheLastActions) {
   EXPECT_THAT(text, HasSubstr("Radeon RX 580 Series  0000:09:00.0  ok, asleep\nAMD Instinct MI300X"));
   EXPECT_THAT(text, HasSubstr("slowed: TEMP_HOTSPOT\n"));
   EXPECT_THAT(text, HasSubstr("power-cap: confirmed on AMD Radeon RX 7900 XTX"));
-  EXPECT_THAT(text, HasSubstr("339 W -> 300"));
+  EXPECT_THAT(text, HasSubstr("339 W ->\n  300 W\n"));
 }
 
 TEST(Watch, NoLineIsWiderThanTheTerminal) {
@@ -83,7 +83,8 @@ TEST(Watch, NoLineIsWiderThanTheTerminal) {
   for (int i = 0; i < 250; ++i) trails.note(machine);
   for (const std::size_t columns : {20U, 40U, 80U, 81U, 119U, 200U, 500U}) {
     const Terminal t = terminal(columns, 24);
-    for (const Line& line : render_watch(machine, trails, t).lines()) {
+    const Page page = render_watch(machine, trails, t);
+    for (const Line& line : page.lines()) {
       std::size_t total = 0;
       for (const Span& span : line) total += width(span.text);
       EXPECT_LE(total, std::max<std::size_t>(columns, 40));
