@@ -98,7 +98,9 @@ void add_conditions(Page& page, const Machine& machine, const Terminal& terminal
   for (const Condition& c : conditions) {
     const char* mark = c.acknowledged ? "known" : c.state == ConditionState::Raised ? "seen" : nullptr;
     const std::string tag = padded(mark != nullptr ? mark : std::string(to_string(c.severity)), 10, true);
-    page.line({{tag, needs_attention(c) ? tone_of(c.severity) : Tone::Plain}, {info(c.type).title}});
+    const Tone tone = needs_attention(c) ? tone_of(c.severity) : Tone::Plain;
+    const auto title = wrap(info(c.type).title, std::max<std::size_t>(terminal.columns, 30) - 10);
+    for (std::size_t i = 0; i < title.size(); ++i) page.line({{i == 0 ? tag : std::string(10, ' '), tone}, {title[i]}});
     page.paragraph({c.device_label + ", " + format_since(c.since, machine.now)}, 10, terminal.columns);
   }
   if (!conditions.empty()) page.line();
