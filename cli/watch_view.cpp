@@ -53,9 +53,9 @@ std::string value_text(const dbus::DeviceView& device, std::size_t metric) {
   return out.empty() ? "-" : out;
 }
 
-std::string padded(std::string text, std::size_t columns, bool left) {
-  const std::size_t space = columns - std::min(columns, width(text));
-  return left ? text + std::string(space, ' ') : std::string(space, ' ') + text;
+std::string padded(std::string_view text, std::size_t columns, bool left) {
+  const std::string space(columns - std::min(columns, width(text)), ' ');
+  return left ? std::string(text) + space : space + std::string(text);
 }
 
 Tone tone_of_health(std::string_view health) {
@@ -70,7 +70,7 @@ std::string cell(const dbus::DeviceView& device, const Trails& trails, std::size
       padded(std::string(m.name), kNameWidth, true) + padded(value_text(device, metric), kValueWidth, false) + " ";
   const std::size_t taken = width(out);
   if (columns > taken) out += sparkline(trails.of(device.id, metric), columns - taken, m.least_span, utf8);
-  return padded(std::move(out), columns, true);
+  return padded(out, columns, true);
 }
 
 void add_gpu(Page& page, const dbus::DeviceView& d, const Trails& trails, const Terminal& terminal) {
