@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command.hpp"
 #include "cli/numbers.hpp"
-#include "cli/render.hpp"
 #include "cli/screen.hpp"
+#include "cli/watch.hpp"
 
 namespace gpuhealth::cli {
 namespace {
@@ -33,34 +34,18 @@ class Source {
   std::optional<dbus::Client> client_;
 };
 
-Page render_screen(const Result<Machine>& machine, double interval, const Terminal& terminal) {
-  Page page;
-  if (machine) {
-    Terminal above = terminal;  // two lines are ours
-    above.rows -= std::min<std::size_t>(above.rows, 1);
-    page = render_status(*machine, above);
-  } else {
-    const std::string& text = machine.error().text;
-    page.line({{"The daemon does not answer; trying again.", Tone::Warning}});
-    page.paragraph(text, 0, terminal.columns);
-  }
-  page.line();
-  page.line({{format_time(wall_now()) + ", every " + format_number(interval) + " s; q quits"}});
-  return page;
-}
-
-ExitCode watch_screen(const Context& context, double interval) {
+ExitCode watch_on_screen(const Context& context, double interval) {
   Source source(context);
   auto machine = source.look();
   if (!machine) return complain(context, machine.error());
-  Screen screen;
-  while (true) {
-    const Terminal terminal = detect_terminal(STDOUT_FILENO, context.colour);
-    screen.draw(render_screen(machine, interval, terminal), terminal);
-    const Wake wake = screen.wait(interval);
-    if (wake == Wake::Quit) return ExitCode::Ok;
-    if (wake == Wake::Tick) machine = source.look();
-  }
+  watch_screen(std::move(*machine), [&] { return source.look(); }, interval, context.colour);
+  return ExitCode::Ok;
+}
+
+// A terminal that cannot place its cursor gets lines.
+bool has_screen() {
+  const char* term = std::getenv("TERM");
+  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
 }
 
 void show_change(const Context& context, const MachineChange& change, WallTime now) {
@@ -109,8 +94,8 @@ Action set_up_watch(CLI::App& app) {
       ->check(CLI::Range(0.2, 3600.0))
       ->capture_default_str();
   return [interval](const Context& context) {
-    const bool screen = context.terminal.interactive && !context.json && !context.quiet;
-    return screen ? watch_screen(context, *interval) : watch_lines(context, *interval);
+    const bool screen = context.terminal.interactive && !context.json && !context.quiet && has_screen();
+    return screen ? watch_on_screen(context, *interval) : watch_lines(context, *interval);
   };
 }
 

@@ -117,8 +117,32 @@ def scenarios(root):
             yield path, f"docs/simulator.md lacks its row: {row}"
 
 
+PROGRAM = re.compile(r"^\s*gpuhealth_program\((\S+)([^)]*)\)", re.M)
+OPTION = re.compile(r'"(?:-\w,)?(--[a-z][a-z-]+)"|^\s*[^\w"]*\{"([a-z][a-z-]+)", (?:no|required)_argument', re.M)
+
+
+def manuals(root):
+    """Every program that is installed has a page, and the page every option that its own sources name."""
+    for lists in files(root):
+        for name, rest in PROGRAM.findall(text(lists)) if lists.name == "CMakeLists.txt" else []:
+            words = rest.split()
+            if "INSTALL" not in words:
+                continue
+            pages = [root / f"docs/man/{name}.{section}" for section in (1, 8)]
+            pages = [page for page in pages if page.is_file()]
+            if not pages:
+                yield lists, f"{name} is installed and has no page in docs/man"
+                continue
+            said = text(pages[0]).replace("\\-", "-")
+            for source in [lists.parent / word for word in words if word.endswith(".cpp")]:
+                for long, bare in OPTION.findall(text(source)):
+                    option = long or "--" + bare
+                    if not re.search(re.escape(option) + r"(?![a-z-])", said):
+                        yield source, f"{option} is not in {pages[0].relative_to(root)}"
+
+
 RULES = {"rooms": rooms, "vendors": vendors, "spdx": spdx, "paths": paths, "asio": asio, "lengths": lengths,
-         "scenarios": scenarios}
+         "scenarios": scenarios, "manuals": manuals}
 
 # For each rule: (file, content) that breaks it, and one that does not.
 TOP = f"// {SPDX}\n"
@@ -129,6 +153,8 @@ SAMPLES = {
     "paths": (("docs/a.md", "see /wo" + "rk/main\n"), ("docs/a.md", "see /var/lib/gpuhealthd and ./work/a\n")),
     "asio": (("dbus/a.hpp", TOP + "#include <boost/asio.hpp>\n"), ("dbus/a.hpp", TOP + "#include <boost/asio/io_context.hpp>\n")),
     "scenarios": (("sim/scenarios/a.yaml", "about: A fan stops.\n"), ("docs/examples/a.yaml", "about: A fan stops.\n")),
+    "manuals": (("a/CMakeLists.txt", f"# {SPDX}\ngpuhealth_program(a USES core SOURCES main.cpp INSTALL bin)\n"),
+                ("a/CMakeLists.txt", f"# {SPDX}\ngpuhealth_program(a USES core SOURCES main.cpp)\n")),
     "lengths": (("core/a.cpp", TOP + "\n" * 600), ("core/a.cpp", TOP + "\n" * 599)),
 }
 EXTRA_BREAKS = [("rooms", "cli/a.cpp", '#include "daemon/loop.hpp"\n'), ("rooms", "exporter/a.cpp", '#include "health/engine.hpp"\n'),
