@@ -273,7 +273,7 @@ int Calls::run_canary(sd_bus_message* call) {
   const auto left = [](sd_bus_track* /*track*/, void* userdata) {
     auto* self = static_cast<Asker*>(userdata);
     if (self->owner != nullptr) self->owner->asker_left(*self);
-    return 0;
+    return 1;  // 0 asks to be called again, at once and for ever
   };
   sd_bus_track* track = nullptr;
   int r = sd_bus_track_new(sd_bus_message_get_bus(call), &track, left, asker.get());

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <future>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dbus/canary_client.hpp"
@@ -104,6 +106,14 @@ TEST_F(Jobs, WhoLeavesTheBusEndsTheJobThatWasAskedFor) {
     ASSERT_TRUE(client->start({}));
   }
   EXPECT_EQ(why_cancelled(), "its asker left the bus");
+  // The loop goes on, and is idle: who has left is not told again and again.
+  auto other = CanaryClient::connect(bus.address());
+  ASSERT_TRUE(other);
+  const auto cpu = std::clock();
+  const auto problem = other->problem();
+  ASSERT_TRUE(problem) << problem.error().text;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 4);
 }
 
 TEST_F(Jobs, AnotherMayCancelIt) {
