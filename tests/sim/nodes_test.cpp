@@ -68,6 +68,21 @@ TEST(Nodes, InspectInsideSaysWhatItSaysOutside) {
   EXPECT_EQ(inside, outside);
 }
 
+// gpuhealthctl through the daemon, on both cards, and the daemon answers afterwards.
+TEST(Nodes, TheDaemonMeasuresForWhoeverAsksAndGoesOn) {
+  const std::string ctl = GPUHEALTH_BIN_DIR "/gpuhealthctl ";
+  const auto out = run_inside(
+      "noise: false\nuserptr: healthy\npolkit: allows\nconfig: |\n  canary:\n    interval: 24h\n"
+      "cards: {a: {model: rx7900xtx}, b: {model: rx6900xt}}\n",
+      "sh -c 'until " + ctl + "-q devices; do sleep 0.2; done; sleep 2; " + ctl + "canary run --tier 0 --json; " + ctl +
+          "status; busctl --address=$DBUS_SYSTEM_BUS_ADDRESS tree org.gpuhealth1'");
+  NODES_OR_SKIP(out);
+  EXPECT_THAT(out, HasSubstr("\"device\": \"0000:03:00.0\""));
+  EXPECT_THAT(out, HasSubstr("\"device\": \"0000:06:00.0\""));
+  EXPECT_THAT(out, HasSubstr("sampling, last "));
+  EXPECT_THAT(out, HasSubstr("/org/gpuhealth1/job/run2"));
+}
+
 // One mapping is enough to see whose time it is: the rule itself is played by the scenario host-copy-stall.
 TEST(Nodes, TheStallIsTheWorkersOwnKernelTime) {
   const auto out = run_inside("userptr: stall\ncards: {a: {model: rx7900xtx}}\n",
