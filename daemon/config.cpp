@@ -264,6 +264,7 @@ Result<std::int64_t> parse_setting(SettingKind kind, std::string_view text) {
       return static_cast<std::int64_t>(value);
     }
   }
+  if (error == std::errc{} && number == 0 && suffix.empty()) return 0;  // nothing is nothing in any unit
   const auto units = units_of(kind);
   return fail(ErrorCode::InvalidInput,
               shown(text) + " is not a number" + (units.empty() ? "" : " with a unit (" + units + ")"));

@@ -99,6 +99,11 @@ TEST_F(ConfigTest, AKeyThatStandsTwiceNamesTheFirst) {
             ":3:1: \"history\" stands twice; the first is at line 1");
 }
 
+TEST_F(ConfigTest, ZeroNeedsNoUnit) {
+  EXPECT_EQ(mistakes("canary:\n  interval: 0\n"), "none");
+  EXPECT_NE(mistakes("sampling:\n  interval: 0\n"), "none") << "out of its range";
+}
+
 TEST_F(ConfigTest, AWrongUnitNamesTheRightOnes) {
   EXPECT_EQ(mistakes("sampling:\n  interval: 2 parsecs\n"),
             ":2:13: sampling.interval: \"2 parsecs\" is not a number with a unit (h, min, s, ms)");
