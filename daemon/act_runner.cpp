@@ -133,11 +133,10 @@ Result<void> start(Child& child, std::vector<std::string> words) {
 struct ActRunner::Impl {
   boost::asio::io_context& io;
   Options options;
-  unsigned runs = 0;
 };
 
 ActRunner::ActRunner(boost::asio::io_context& io, Options options)
-    : impl_(std::make_shared<Impl>(Impl{io, std::move(options), 0})) {}
+    : impl_(std::make_shared<Impl>(Impl{io, std::move(options)})) {}
 ActRunner::~ActRunner() = default;
 
 void ActRunner::run(std::vector<std::string> words, std::string input, Duration deadline, Ended ended) {
@@ -148,8 +147,7 @@ void ActRunner::run(std::vector<std::string> words, std::string input, Duration 
   };
   std::chrono::steady_clock::duration limit = deadline;
   if (impl_->options.units) {
-    const std::string name =
-        "gpuhealth-act-" + std::to_string(getpid()) + "-" + std::to_string(++impl_->runs) + ".service";
+    const std::string name = next_unit_name();
     const double seconds = std::chrono::duration<double>(deadline).count();
     auto unit = act_unit(name, impl_->options.program, words, room_of(words, input), seconds);
     words = std::move(unit.start);

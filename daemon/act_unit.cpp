@@ -88,4 +88,10 @@ std::string why_no_units() {
   return {};
 }
 
+// The daemon has more than one runner, systemd one room of names.
+std::string next_unit_name() {
+  static unsigned runs = 0;
+  return "gpuhealth-act-" + std::to_string(getpid()) + "-" + std::to_string(++runs) + ".service";
+}
+
 }  // namespace gpuhealth::daemon

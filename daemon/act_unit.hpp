@@ -25,4 +25,7 @@ ActUnit act_unit(const std::string& name, const std::string& program, const std:
 // Why no units can be started from here; empty: they can. Without them gpuhealth-act is a plain child.
 std::string why_no_units();
 
+// A name that this process has not used for a unit yet, whichever runner asks.
+std::string next_unit_name();
+
 }  // namespace gpuhealth::daemon

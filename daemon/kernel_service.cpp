@@ -238,7 +238,12 @@ void KernelService::give_verdict(bool good, const std::string& why) {
   Words words = {"kernel", good ? "bless" : "reject", state_.running, "--by-canaries", "--reason", why};
   for (const std::string& id : handlers_.gpu_ids()) words.insert(words.end(), {"--gpu", id});
   state_.state.clear();  // until it is read back
-  put(std::move(words), [this, good, why](int code, const std::string& said) { on_verdict(good, why, code, said); });
+  // A slow machine makes its menu for minutes; what is read back meanwhile no longer calls it a trial.
+  const bool trial = on_trial_;
+  put(std::move(words), [this, good, why, trial](int code, const std::string& said) {
+    on_trial_ = trial;
+    on_verdict(good, why, code, said);
+  });
 }
 
 void KernelService::on_verdict(bool good, const std::string& why, int code, const std::string& said) {

@@ -108,7 +108,7 @@ class Calls::Pending {
 // Who asked for a job: without them it is cancelled.
 struct Calls::Asker {
   struct Unref {
-    void operator()(sd_bus_track* track) const { sd_bus_track_unref(track); }
+    void operator()(sd_bus_track* followed) const { sd_bus_track_unref(followed); }
   };
   Calls* owner = nullptr;
   std::unique_ptr<sd_bus_track, Unref> track;

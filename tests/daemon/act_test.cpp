@@ -82,6 +82,13 @@ TEST(ActRunner, SaysThatThereIsNoProgram) {
   EXPECT_THAT(out.said, testing::HasSubstr("gpuhealth-act could not be started"));
 }
 
+TEST(ActUnit, NoTwoHaveOneName) {
+  const auto one = next_unit_name();
+  const auto other = next_unit_name();
+  EXPECT_NE(one, other);
+  EXPECT_TRUE(one.starts_with("gpuhealth-act-" + std::to_string(getpid()) + "-")) << one;
+}
+
 TEST(ActUnit, OutlivesTheDaemonAndHasADeadline) {
   const auto unit = act_unit("gpuhealth-act-1-1.service", "/usr/libexec/gpuhealth-act", {"device", "recover"},
                              ActRoom::Hardware, 120);

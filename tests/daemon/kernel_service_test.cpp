@@ -146,6 +146,24 @@ TEST_F(KernelServiceTest, AFailedTrialRebootsOnceWhereThatIsWanted) {
   EXPECT_EQ(acts.size(), before);
 }
 
+// The verdict is in its file minutes before the boot menu is made: what is shown meanwhile is no trial any more.
+TEST_F(KernelServiceTest, AFailedTrialRebootsAlsoWhereTheMenuTakesItsTime) {
+  options.reboot = true;
+  handlers.act = [this, fast = handlers.act](const Words& words, const KernelService::Ended& ended) {
+    if (words.at(1) == "reject") {
+      state = "rejected";
+      on_trial = false;
+      clock.advance(2 * options.refresh);
+      service->tick();
+    }
+    fast(words, ended);
+  };
+  start();
+  canary_run(canary::Status::Wrong);
+  EXPECT_EQ(shown.state, "rejected");
+  EXPECT_THAT(acts.back(), testing::IsSupersetOf({"device", "run", "reboot"}));
+}
+
 TEST_F(KernelServiceTest, AKernelThatIsNotOnTrialDoesNotReboot) {
   options.reboot = true;
   on_trial = false;
