@@ -21,6 +21,7 @@ void Daemon::Impl::ask_canary(const dbus::JobRequest& request, const std::functi
     return then(fail(ErrorCode::Unavailable,
                      "this daemon runs no canaries: canary.interval is 0, or it was not started by systemd as root"));
   std::vector<CanaryJobs::Device> known;
+  known.reserve(devices.size());
   for (const auto& [id, device] : devices) known.push_back({to_string(device.info.pci), id, device.label});
   then(jobs->start(request, known));
 }
