@@ -129,6 +129,9 @@ def watch(hours, speed):
         problems.append(f"history has {history} bytes, its limit is {HISTORY_BYTES}")
     if log > LOG_BYTES_AN_HOUR * max(hours, 1):
         problems.append(f"the log has {log} bytes")
+    with open(folder + "/gpuhealthd.log") as file:
+        if any("/gpuhealthd.yaml:" in line for line in file):
+            problems.append("its configuration was not taken")
     if daemon_pid() is None:
         problems.append("the daemon does not run at the end")
     for problem in problems:
