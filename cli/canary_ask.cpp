@@ -56,12 +56,13 @@ Result<std::vector<std::string>> awake_gpus(const std::string& bus) {
 }  // namespace
 
 std::optional<Result<WorkerOutcome>> measure_by_daemon(const std::string& bus, const dbus::JobRequest& request,
+                                                       bool each_gpu,
                                                        const std::function<void(const std::string&)>& progress) {
   auto client = dbus::CanaryClient::connect(bus);
   if (!client) return std::nullopt;
   const auto problem = client->problem();
   if (!problem || !problem->empty()) return std::nullopt;
-  if (!request.device.empty()) return measure_one(*client, request, progress);
+  if (!each_gpu || !request.device.empty()) return measure_one(*client, request, progress);
   const auto gpus = awake_gpus(bus);
   if (!gpus) return tl::unexpected(gpus.error());
   if (gpus->empty()) return fail(ErrorCode::NotFound, "the daemon knows no GPU that is awake; name one with --device");

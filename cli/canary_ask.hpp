@@ -12,8 +12,9 @@
 namespace gpuhealth::cli {
 
 // Nothing where no daemon runs, or one that runs no canaries: the caller measures itself. `progress`: what is to be
-// shown while it goes on.
+// shown while it goes on. `each_gpu`: where the request names none, all that are awake, one after another.
 std::optional<Result<WorkerOutcome>> measure_by_daemon(const std::string& bus, const dbus::JobRequest& request,
+                                                       bool each_gpu,
                                                        const std::function<void(const std::string&)>& progress);
 
 }  // namespace gpuhealth::cli

@@ -110,7 +110,7 @@ std::optional<std::uint32_t> tier_of(const std::string& text) {
   return static_cast<std::uint32_t>(text[0] - '0');
 }
 
-Result<WorkerOutcome> measure(const Context& context, const Options& options) {
+Result<WorkerOutcome> measure(const Context& context, const Options& options, bool each_gpu) {
   const bool live = isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
   const auto progress = [live](const std::string& text) {
     if (live) std::fprintf(stderr, "\r\033[K%s", text.c_str());
@@ -119,7 +119,7 @@ Result<WorkerOutcome> measure(const Context& context, const Options& options) {
   const auto tier = tier_of(options.tier);
   // The daemon chooses the runtime itself, and knows no CPU.
   if (!options.local && !options.allow_cpu && options.backend == "auto" && tier)
-    by_daemon = measure_by_daemon(context.bus, {options.device, *tier, options.only}, progress);
+    by_daemon = measure_by_daemon(context.bus, {options.device, *tier, options.only}, each_gpu, progress);
   auto outcome = by_daemon ? std::move(*by_daemon) : run_worker(worker_arguments(options), progress);
   if (live) std::fputs("\r\033[K", stderr);
   if (!outcome || options.save.empty()) return outcome;
@@ -130,7 +130,7 @@ Result<WorkerOutcome> measure(const Context& context, const Options& options) {
 }
 
 ExitCode run(const Context& context, const Options& options) {
-  const auto outcome = measure(context, options);
+  const auto outcome = measure(context, options, true);
   if (!outcome) {
     const auto code = complain(context, outcome.error());
     return options.bisect ? static_cast<ExitCode>(kCannotTell) : code;
@@ -150,8 +150,12 @@ ExitCode run(const Context& context, const Options& options) {
 // A new or used card: everything computed is right, and nothing is far below what card and slot state.
 ExitCode accept(const Context& context, Options options) {
   options.tier = "2";
-  const auto outcome = measure(context, options);
+  const auto outcome = measure(context, options, false);
   if (!outcome) return complain(context, outcome.error());
+  const std::string& card = outcome->lines.front().device;
+  if (std::ranges::any_of(outcome->lines, [&](const Measurement& m) { return m.device != card; }))
+    return complain(context, {ErrorCode::InvalidInput,
+                              "this machine has several GPUs; name one with --device: a verdict is for one card"});
   std::vector<RunRow> rows;
   for (const auto& m : outcome->lines) {
     RunRow row{m, std::nullopt, std::nullopt, std::string(to_string(m.status))};
@@ -163,7 +167,7 @@ ExitCode accept(const Context& context, Options options) {
   }
   const auto seen = this_program_says({"inspect", "--json"});
   const auto inspection = seen ? parse_json<Json>(*seen) : Json();
-  const auto checks = check_hardware(inspection, outcome->lines.front().device, rows);
+  const auto checks = check_hardware(inspection, card, rows);
   const auto verdict = acceptance_verdict(rows, checks);
   show(
       context,

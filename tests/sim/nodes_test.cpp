@@ -18,6 +18,7 @@ namespace gpuhealth::sim {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string run_inside(const std::string& scenario, const std::string& command) {
   const test::TempDir folder;
@@ -75,10 +76,12 @@ TEST(Nodes, TheDaemonMeasuresForWhoeverAsksAndGoesOn) {
       "noise: false\nuserptr: healthy\npolkit: allows\nconfig: |\n  canary:\n    interval: 24h\n"
       "cards: {a: {model: rx7900xtx}, b: {model: rx6900xt}}\n",
       "sh -c 'until " + ctl + "-q devices; do sleep 0.2; done; sleep 2; " + ctl + "canary run --tier 0 --json; " + ctl +
-          "status; busctl --address=$DBUS_SYSTEM_BUS_ADDRESS tree org.gpuhealth1'");
+          "canary accept; " + ctl + "status; busctl --address=$DBUS_SYSTEM_BUS_ADDRESS tree org.gpuhealth1'");
   NODES_OR_SKIP(out);
   EXPECT_THAT(out, HasSubstr("\"device\": \"0000:03:00.0\""));
   EXPECT_THAT(out, HasSubstr("\"device\": \"0000:06:00.0\""));
+  EXPECT_THAT(out, HasSubstr("this machine has several GPUs; name one of 0000:03:00.0, 0000:06:00.0"));
+  EXPECT_THAT(out, Not(HasSubstr("hardware cleared")));
   EXPECT_THAT(out, HasSubstr("sampling, last "));
   EXPECT_THAT(out, HasSubstr("/org/gpuhealth1/job/run2"));
 }

@@ -153,7 +153,7 @@ def full_boot(out, disk, old, new, point):
     with Machine(path, limit=1500, console=os.path.join(out, "power-boot.console")) as vm:
         boot = vm.wait_boot(900)
         fact(f"power cut at write {point}: {boot.release} boots", boot.release in (old, new), boot)
-        status, output = vm.run("gpuhealth-act kernel start")
+        status, output = vm.run("/usr/libexec/gpuhealth-act kernel start")
         fact("the start puts in order what is left", status == 0, output)
         status, log = vm.run("gpuhealthctl kernel log --json")
         fact("the ledger says what happened", status == 0 and '"intended"' not in log, log[-400:])
